@@ -1,0 +1,51 @@
+# Flags and the two rules by which a folder becomes a library and a test program.
+
+# -ffp-contract=off: a fused multiply-add happens only where the source says fma.
+add_library(strata_flags INTERFACE)
+target_compile_options(strata_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Werror -Wshadow -Wconversion -Wno-sign-conversion -ffp-contract=off)
+target_include_directories(strata_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+if(STRATA_SANITIZE)
+  target_compile_options(strata_flags INTERFACE
+    -fsanitize=${STRATA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g)
+  target_link_options(strata_flags INTERFACE -fsanitize=${STRATA_SANITIZE})
+  if(STRATA_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(strata_flags INTERFACE -Wno-tsan)
+  endif()
+endif()
+if(STRATA_FUZZ)
+  target_compile_options(strata_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# strata_folder(name path DEPS libraries...): src/<path>/*.cc become the library strata_<name>,
+# src/<path>/*_test.cc the test program <name>_test.
+function(strata_folder name path)
+  cmake_parse_arguments(ARG "" "" "DEPS;EXTRA_SOURCES" ${ARGN})
+  set(folder ${PROJECT_SOURCE_DIR}/src/${path})
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc)
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  if(sources OR ARG_EXTRA_SOURCES)
+    add_library(strata_${name} STATIC ${sources} ${ARG_EXTRA_SOURCES})
+    target_link_libraries(strata_${name} PUBLIC strata_flags ${ARG_DEPS})
+  else()
+    add_library(strata_${name} INTERFACE)
+    target_link_libraries(strata_${name} INTERFACE strata_flags ${ARG_DEPS})
+  endif()
+  if(tests AND STRATA_TESTS)
+    strata_test(${name}_test SOURCES ${tests} DEPS strata_${name})
+  endif()
+endfunction()
+
+# strata_test(name SOURCES files... DEPS libraries...): a GoogleTest program run by ctest.
+# STRATA_SOURCE_DIR lets tests find committed data and, beside the checkout, shared goldens.
+function(strata_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE strata_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${name} PRIVATE STRATA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                             STRATA_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()
