@@ -1,0 +1,127 @@
+// The kernel vocabulary in AVX2, FMA and F16C. Only an ISA file compiled for them includes this.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace strata {
+namespace {
+
+struct Avx2 {
+  using F32 = __m256;
+  using I32 = __m256i;
+  using Bytes = __m256i;
+
+  static F32 zero() { return _mm256_setzero_ps(); }
+  static F32 broadcast(float x) { return _mm256_set1_ps(x); }
+  static F32 load(const float* p) { return _mm256_loadu_ps(p); }
+  static void store(float* p, F32 a) { _mm256_storeu_ps(p, a); }
+  static F32 add(F32 a, F32 b) { return _mm256_add_ps(a, b); }
+  static F32 sub(F32 a, F32 b) { return _mm256_sub_ps(a, b); }
+  static F32 mul(F32 a, F32 b) { return _mm256_mul_ps(a, b); }
+  static F32 div(F32 a, F32 b) { return _mm256_div_ps(a, b); }
+  static F32 fma(F32 a, F32 b, F32 c) { return _mm256_fmadd_ps(a, b, c); }
+  static F32 max(F32 a, F32 b) { return _mm256_max_ps(a, b); }
+  static F32 min(F32 a, F32 b) { return _mm256_min_ps(a, b); }
+  static F32 load_f16(const void* p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+  }
+  static F32 load_bf16(const void* p) {
+    const __m128i h = _mm_loadu_si128(static_cast<const __m128i*>(p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+  }
+  static void store_f16(void* p, F32 a) {
+    _mm_storeu_si128(static_cast<__m128i*>(p), _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
+  }
+  static F32 to_f32(I32 a) { return _mm256_cvtepi32_ps(a); }
+  static I32 bits(F32 a) { return _mm256_castps_si256(a); }
+  static F32 from_bits(I32 a) { return _mm256_castsi256_ps(a); }
+  static F32 select_range(int first, int last, F32 a, F32 b) {
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i from = _mm256_cmpgt_epi32(lane, _mm256_set1_epi32(first - 1));
+    const __m256i to = _mm256_cmpgt_epi32(_mm256_set1_epi32(last), lane);
+    return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(_mm256_and_si256(from, to)));
+  }
+
+  static I32 zero_i32() { return _mm256_setzero_si256(); }
+  static I32 broadcast_i32(std::int32_t x) { return _mm256_set1_epi32(x); }
+  static I32 load_i32(const std::int32_t* p) { return load_bytes(p); }
+  static void store_i32(std::int32_t* p, I32 a) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a);
+  }
+  static I32 add_i32(I32 a, I32 b) { return _mm256_add_epi32(a, b); }
+  static I32 sub_i32(I32 a, I32 b) { return _mm256_sub_epi32(a, b); }
+  static I32 mul_i32(I32 a, I32 b) { return _mm256_mullo_epi32(a, b); }
+  static I32 or_i32(I32 a, I32 b) { return _mm256_or_si256(a, b); }
+  static I32 max_i32(I32 a, I32 b) { return _mm256_max_epi32(a, b); }
+  template <std::int32_t kMask>
+  static I32 and_i32(I32 a) {
+    return _mm256_and_si256(a, _mm256_set1_epi32(kMask));
+  }
+  template <int kBits>
+  static I32 shr_i32(I32 a) {
+    return _mm256_srli_epi32(a, kBits);
+  }
+  template <int kBits>
+  static I32 shl_i32(I32 a) {
+    return _mm256_slli_epi32(a, kBits);
+  }
+  static I32 load_u8_i32(const std::uint8_t* p) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  }
+  static I32 load_s8_i32(const std::uint8_t* p) {
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  }
+  static void store_low_bytes(std::int8_t* p, I32 a) {
+    const __m256i low = _mm256_shuffle_epi8(
+        a, _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8,
+                            12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
+    const std::int32_t halves[2] = {_mm256_extract_epi32(low, 0), _mm256_extract_epi32(low, 4)};
+    std::memcpy(p, halves, 8);
+  }
+
+  static Bytes load_bytes(const void* p) {
+    return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+  }
+  static Bytes broadcast4(const std::int8_t* p) {
+    std::int32_t word;
+    std::memcpy(&word, p, 4);
+    return _mm256_set1_epi32(word);
+  }
+  static Bytes broadcast_byte(std::uint8_t x) { return _mm256_set1_epi8(static_cast<char>(x)); }
+  static Bytes low_nibbles(Bytes a) { return _mm256_and_si256(a, _mm256_set1_epi8(0xf)); }
+  static Bytes high_nibbles(Bytes a) { return low_nibbles(_mm256_srli_epi16(a, 4)); }
+  static Bytes or_bytes(Bytes a, Bytes b) { return _mm256_or_si256(a, b); }
+  template <int kShift, int kMask, int kLeft>
+  static Bytes bit_field(Bytes a) {
+    const __m256i field =
+        _mm256_and_si256(_mm256_srli_epi16(a, kShift), _mm256_set1_epi8(static_cast<char>(kMask)));
+    return _mm256_slli_epi16(field, kLeft);
+  }
+  template <int kFirst, int kValue>
+  static Bytes expand_bits(I32 words) {
+    // Each lane's byte (kFirst / 8) four times, then one bit tested per byte.
+    constexpr char kByte = kFirst / 8;
+    const __m256i spread = _mm256_shuffle_epi8(
+        words,
+        _mm256_add_epi8(_mm256_set1_epi8(kByte),
+                        _mm256_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12, 0, 0,
+                                         0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12)));
+    const __m256i bit = _mm256_set1_epi32(0x08040201 << (kFirst % 8));
+    const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(spread, bit), bit);
+    return _mm256_and_si256(set, _mm256_set1_epi8(kValue));
+  }
+  static I32 dot4_u8s8(I32 acc, Bytes u, Bytes s) {
+    const __m256i pairs = _mm256_maddubs_epi16(u, s);
+    return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  }
+  // |a| <= 128 and |b| <= 127, so a pair's sum stays below 2^15.
+  static I32 dot4_s8s8(I32 acc, Bytes a, Bytes b) {
+    return dot4_u8s8(acc, _mm256_abs_epi8(a), _mm256_sign_epi8(b, a));
+  }
+};
+
+}  // namespace
+}  // namespace strata

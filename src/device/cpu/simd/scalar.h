@@ -1,0 +1,223 @@
+// The vocabulary kernels are written in, spelled out lane by lane: the reference for every other.
+// A vocabulary names eight lanes of f32 and i32 and 32 bytes; each operation is exact or rounded
+// once (nearest even), so that any two vocabularies give the same bits.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "base/half.h"
+
+namespace strata {
+namespace {
+
+struct Scalar {
+  struct F32 {
+    float v[8];
+  };
+  struct I32 {
+    std::int32_t v[8];
+  };
+  struct Bytes {
+    std::uint8_t v[32];
+  };
+
+  template <class F>
+  static F32 each(F f) {
+    F32 out;
+    for (int i = 0; i < 8; ++i) out.v[i] = f(i);
+    return out;
+  }
+  template <class F>
+  static I32 each_i32(F f) {
+    I32 out;
+    for (int i = 0; i < 8; ++i) out.v[i] = f(i);
+    return out;
+  }
+  template <class F>
+  static Bytes each_byte(F f) {
+    Bytes out;
+    for (int i = 0; i < 32; ++i) out.v[i] = static_cast<std::uint8_t>(f(i));
+    return out;
+  }
+
+  // f32 lanes
+  static F32 zero() { return broadcast(0.0f); }
+  static F32 broadcast(float x) {
+    return each([=](int) { return x; });
+  }
+  static F32 load(const float* p) {
+    return each([=](int i) { return p[i]; });
+  }
+  static void store(float* p, F32 a) { std::memcpy(p, a.v, sizeof a.v); }
+  static F32 add(F32 a, F32 b) {
+    return each([&](int i) { return a.v[i] + b.v[i]; });
+  }
+  static F32 sub(F32 a, F32 b) {
+    return each([&](int i) { return a.v[i] - b.v[i]; });
+  }
+  static F32 mul(F32 a, F32 b) {
+    return each([&](int i) { return a.v[i] * b.v[i]; });
+  }
+  static F32 div(F32 a, F32 b) {
+    return each([&](int i) { return a.v[i] / b.v[i]; });
+  }
+  // a * b + c, rounded once
+  static F32 fma(F32 a, F32 b, F32 c) {
+    return each([&](int i) { return __builtin_fmaf(a.v[i], b.v[i], c.v[i]); });
+  }
+  // a > b ? a : b, so b where either is not a number
+  static F32 max(F32 a, F32 b) {
+    return each([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
+  }
+  static F32 min(F32 a, F32 b) {
+    return each([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; });
+  }
+  static F32 load_f16(const void* p) {
+    std::uint16_t h[8];
+    std::memcpy(h, p, sizeof h);
+    return each([&](int i) { return f16(h[i]); });
+  }
+  static F32 load_bf16(const void* p) {
+    std::uint16_t h[8];
+    std::memcpy(h, p, sizeof h);
+    return each([&](int i) { return std::bit_cast<float>(std::uint32_t{h[i]} << 16); });
+  }
+  static void store_f16(void* p, F32 a) {
+    std::uint16_t h[8];
+    for (int i = 0; i < 8; ++i) h[i] = to_f16(a.v[i]);
+    std::memcpy(p, h, sizeof h);
+  }
+  static F32 to_f32(I32 a) {
+    return each([&](int i) { return static_cast<float>(a.v[i]); });
+  }
+  static I32 bits(F32 a) {
+    return each_i32([&](int i) { return std::bit_cast<std::int32_t>(a.v[i]); });
+  }
+  static F32 from_bits(I32 a) {
+    return each([&](int i) { return std::bit_cast<float>(a.v[i]); });
+  }
+  // Lanes first..last-1 from a, the others from b.
+  static F32 select_range(int first, int last, F32 a, F32 b) {
+    return each([&](int i) { return i >= first && i < last ? a.v[i] : b.v[i]; });
+  }
+
+  // i32 lanes, wrapping
+  static I32 zero_i32() { return broadcast_i32(0); }
+  static I32 broadcast_i32(std::int32_t x) {
+    return each_i32([=](int) { return x; });
+  }
+  static I32 load_i32(const std::int32_t* p) {
+    return each_i32([=](int i) { return p[i]; });
+  }
+  static void store_i32(std::int32_t* p, I32 a) { std::memcpy(p, a.v, sizeof a.v); }
+  static I32 add_i32(I32 a, I32 b) {
+    return wrap(a, b, [](std::uint32_t x, std::uint32_t y) { return x + y; });
+  }
+  static I32 sub_i32(I32 a, I32 b) {
+    return wrap(a, b, [](std::uint32_t x, std::uint32_t y) { return x - y; });
+  }
+  static I32 mul_i32(I32 a, I32 b) {
+    return wrap(a, b, [](std::uint32_t x, std::uint32_t y) { return x * y; });
+  }
+  static I32 or_i32(I32 a, I32 b) {
+    return wrap(a, b, [](std::uint32_t x, std::uint32_t y) { return x | y; });
+  }
+  static I32 max_i32(I32 a, I32 b) {
+    return each_i32([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
+  }
+  template <std::int32_t kMask>
+  static I32 and_i32(I32 a) {
+    return each_i32([&](int i) { return a.v[i] & kMask; });
+  }
+  template <int kBits>
+  static I32 shr_i32(I32 a) {  // logical
+    return each_i32([&](int i) {
+      return static_cast<std::int32_t>(static_cast<std::uint32_t>(a.v[i]) >> kBits);
+    });
+  }
+  template <int kBits>
+  static I32 shl_i32(I32 a) {
+    return each_i32([&](int i) {
+      return static_cast<std::int32_t>(static_cast<std::uint32_t>(a.v[i]) << kBits);
+    });
+  }
+  static I32 load_u8_i32(const std::uint8_t* p) {
+    return each_i32([=](int i) { return p[i]; });
+  }
+  static I32 load_s8_i32(const std::uint8_t* p) {
+    return each_i32([=](int i) { return static_cast<std::int8_t>(p[i]); });
+  }
+  // Stores each lane's low byte.
+  static void store_low_bytes(std::int8_t* p, I32 a) {
+    for (int i = 0; i < 8; ++i) p[i] = static_cast<std::int8_t>(a.v[i] & 0xff);
+  }
+
+  // 32 bytes: lane i owns bytes 4 i .. 4 i + 3
+  static Bytes load_bytes(const void* p) {
+    Bytes out;
+    std::memcpy(out.v, p, 32);
+    return out;
+  }
+  static Bytes broadcast4(const std::int8_t* p) {
+    return each_byte([=](int i) { return p[i % 4]; });
+  }
+  static Bytes broadcast_byte(std::uint8_t x) {
+    return each_byte([=](int) { return x; });
+  }
+  static Bytes low_nibbles(Bytes a) {
+    return each_byte([&](int i) { return a.v[i] & 0xf; });
+  }
+  static Bytes high_nibbles(Bytes a) {
+    return each_byte([&](int i) { return a.v[i] >> 4; });
+  }
+  static Bytes or_bytes(Bytes a, Bytes b) {
+    return each_byte([&](int i) { return a.v[i] | b.v[i]; });
+  }
+  // (byte >> kShift) & kMask, then << kLeft
+  template <int kShift, int kMask, int kLeft>
+  static Bytes bit_field(Bytes a) {
+    return each_byte([&](int i) { return ((a.v[i] >> kShift) & kMask) << kLeft; });
+  }
+  // Eight 32-bit masks: byte j of lane i is kValue where bit (kFirst + j) of word i is set, else 0.
+  template <int kFirst, int kValue>
+  static Bytes expand_bits(I32 words) {
+    return each_byte([&](int i) {
+      return (static_cast<std::uint32_t>(words.v[i / 4]) >> (kFirst + i % 4)) & 1u ? kValue : 0;
+    });
+  }
+  // acc + the four products of each lane; exact while u <= 127, or one operand pair's sum fits 16
+  // bits.
+  static I32 dot4_u8s8(I32 acc, Bytes u, Bytes s) {
+    return each_i32([&](int i) {
+      std::int32_t sum = acc.v[i];
+      for (int j = 4 * i; j < 4 * i + 4; ++j) sum += u.v[j] * static_cast<std::int8_t>(s.v[j]);
+      return sum;
+    });
+  }
+  // b never holds -128.
+  static I32 dot4_s8s8(I32 acc, Bytes a, Bytes b) {
+    return each_i32([&](int i) {
+      std::int32_t sum = acc.v[i];
+      for (int j = 4 * i; j < 4 * i + 4; ++j)
+        sum += static_cast<std::int8_t>(a.v[j]) * static_cast<std::int8_t>(b.v[j]);
+      return sum;
+    });
+  }
+
+ private:
+  template <class F>
+  static I32 wrap(I32 a, I32 b, F f) {
+    return each_i32([&](int i) {
+      return static_cast<std::int32_t>(
+          f(static_cast<std::uint32_t>(a.v[i]), static_cast<std::uint32_t>(b.v[i])));
+    });
+  }
+  static float f16(std::uint16_t h) { return f16_to_f32(h); }
+  static std::uint16_t to_f16(float f) { return f32_to_f16(f); }
+};
+
+}  // namespace
+}  // namespace strata

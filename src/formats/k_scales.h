@@ -1,0 +1,104 @@
+// The scales and minima that Q4_K and Q5_K share: eight 6-bit pairs packed into 12 bytes behind two
+// f16 factors.
+#pragma once
+
+#include <algorithm>
+
+#include "base/half.h"
+#include "formats/bytes.h"
+#include "formats/format.h"
+
+namespace strata {
+
+struct KScale {
+  int scale;
+  int minimum;
+};
+
+// Pairs 0..3 lie in the low six bits of bytes j and j + 4; pairs 4..7 have their low four bits in
+// the two halves of byte j + 4 and their high two bits on top of bytes j - 4 and j.
+inline KScale k_scale(const std::uint8_t* packed, int j) {
+  if (j < 4) return {packed[j] & 63, packed[j + 4] & 63};
+  return {(packed[j + 4] & 0xf) | ((packed[j - 4] >> 6) << 4),
+          (packed[j + 4] >> 4) | ((packed[j] >> 6) << 4)};
+}
+
+inline void store_k_scale(std::uint8_t* packed, int j, KScale s) {
+  if (j < 4) {
+    packed[j] = static_cast<std::uint8_t>((packed[j] & 0xc0) | s.scale);
+    packed[j + 4] = static_cast<std::uint8_t>((packed[j + 4] & 0xc0) | s.minimum);
+    return;
+  }
+  packed[j + 4] = static_cast<std::uint8_t>((s.scale & 0xf) | ((s.minimum & 0xf) << 4));
+  packed[j - 4] = static_cast<std::uint8_t>((packed[j - 4] & 0x3f) | ((s.scale >> 4) << 6));
+  packed[j] = static_cast<std::uint8_t>((packed[j] & 0x3f) | ((s.minimum >> 4) << 6));
+}
+
+// Writes the factors and scales of 256 elements to block[0..16) and the codes, 0..kTop, to `codes`.
+// Each sub-block spans [min(0, smallest), largest].
+template <int kTop>
+void encode_k_scales(const float* in, std::uint8_t* block, std::uint8_t* codes) {
+  float scales[8], minima[8], top_scale = 0, top_minimum = 0;
+  for (int j = 0; j < 8; ++j) {
+    const auto [low, high] = std::minmax_element(in + 32 * j, in + 32 * j + 32);
+    minima[j] = std::max(0.0f, -*low);
+    scales[j] = std::max(0.0f, *high + minima[j]) / static_cast<float>(kTop);
+    top_scale = std::max(top_scale, scales[j]);
+    top_minimum = std::max(top_minimum, minima[j]);
+  }
+  std::fill(block, block + 16, std::uint8_t{0});
+  store_u16(block, f32_to_f16(top_scale / 63.0f));
+  store_u16(block + 2, f32_to_f16(top_minimum / 63.0f));
+  const float d = f16_to_f32(load_u16(block));
+  const float dmin = f16_to_f32(load_u16(block + 2));
+  for (int j = 0; j < 8; ++j) {
+    const KScale s = {d > 0 ? to_code(scales[j] / d, 63) : 0,
+                      dmin > 0 ? to_code(minima[j] / dmin, 63) : 0};
+    store_k_scale(block + 4, j, s);
+    const float scale = d * static_cast<float>(s.scale);
+    const float minimum = dmin * static_cast<float>(s.minimum);
+    for (int i = 32 * j; i < 32 * j + 32; ++i)
+      codes[i] =
+          static_cast<std::uint8_t>(scale > 0 ? to_code((in[i] + minimum) / scale, kTop) : 0);
+  }
+}
+
+// Adds sub-block j's integer dot times its scale, and its minimum times the activations' sum.
+// |dot| <= 31 * 127 * 32 and scale <= 63: eight of them stay below 2^31.
+template <class V, int R>
+void add_k_scaled(const std::uint8_t* packed, int j, const typename V::I32* dot,
+                  const Q8Block256* const* a, typename V::I32* total, typename V::I32* minima) {
+  const auto byte = [&](int i) { return V::load_u8_i32(packed + i * kLanes); };
+  typename V::I32 scale, minimum;
+  if (j < 4) {
+    scale = V::template and_i32<63>(byte(j));
+    minimum = V::template and_i32<63>(byte(j + 4));
+  } else {
+    const auto both = byte(j + 4);
+    scale = V::or_i32(V::template and_i32<0xf>(both),
+                      V::template shl_i32<4>(V::template shr_i32<6>(byte(j - 4))));
+    minimum = V::or_i32(V::template shr_i32<4>(both),
+                        V::template shl_i32<4>(V::template shr_i32<6>(byte(j))));
+  }
+  for (int r = 0; r < R; ++r) {
+    const int sum = a[r]->sums[2 * j] + a[r]->sums[2 * j + 1];
+    total[r] = V::add_i32(total[r], V::mul_i32(scale, dot[r]));
+    minima[r] = V::add_i32(minima[r], V::mul_i32(minimum, V::broadcast_i32(sum)));
+  }
+}
+
+// The two fused multiply-adds of a super-block: + d * a.scale * total, then - dmin * a.scale *
+// minima.
+template <class V, int R>
+void fold_k(const std::uint8_t* w, const Q8Block256* const* a, const typename V::I32* total,
+            const typename V::I32* minima, typename V::F32* acc) {
+  const auto d = V::load_f16(w);
+  const auto dmin = V::mul(V::load_f16(w + in_group(2)), V::broadcast(-1.0f));
+  for (int r = 0; r < R; ++r) {
+    const auto scale = V::broadcast(a[r]->scale);
+    acc[r] = V::fma(V::mul(d, scale), V::to_f32(total[r]), acc[r]);
+    acc[r] = V::fma(V::mul(dmin, scale), V::to_f32(minima[r]), acc[r]);
+  }
+}
+
+}  // namespace strata

@@ -1,0 +1,44 @@
+// StepPlan: which rows one engine step computes. Tokens and cache blocks only.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/units.h"
+
+namespace strata {
+
+// Layers whose cache has the same shape share one group: one pool of blocks and, per sequence, one
+// block table. Entry i of a table holds positions [i * block_tokens, (i + 1) * block_tokens).
+struct CacheGroup {
+  std::int32_t block_tokens = 0;
+  std::int32_t blocks = 0;  // blocks in the group's pool
+  std::int32_t window = 0;  // a row at position p sees positions > p - window; 0: all before it
+};
+
+// The rows of one sequence in a step: consecutive positions from `first`.
+struct SequenceSlice {
+  SequenceId sequence;
+  Position first = 0;
+  std::span<const TokenId> tokens;                    // one row each
+  std::vector<std::uint8_t> wants_logits;             // one flag per row
+  std::vector<std::span<const BlockId>> block_tables; // one per cache group; freed entries invalid
+};
+
+struct BlockCopy {
+  std::int32_t group = 0;
+  BlockId from;
+  BlockId to;
+};
+
+// Spans point into the scheduler and stay valid until its next call.
+struct StepPlan {
+  std::vector<BlockCopy> copies;  // done before any row is computed
+  std::vector<SequenceSlice> slices;
+  std::int32_t rows = 0;          // of all slices
+  std::int32_t logit_rows = 0;    // rows that want logits, in slice order
+  bool empty() const { return slices.empty(); }
+};
+
+}  // namespace strata
