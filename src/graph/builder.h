@@ -1,0 +1,58 @@
+// GraphBuilder: appends operations and creates their output values. Widths follow from the inputs
+// and weights; validate() checks the whole.
+#pragma once
+
+#include <span>
+
+#include "graph/graph.h"
+
+namespace strata {
+
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(Graph header) : graph_(std::move(header)) {}
+
+  WeightId add_weight(Weight weight);
+  ValueId add_value(RowDomain domain, std::int32_t width);
+  std::int32_t width(ValueId id) const { return graph_.value(id).width; }
+
+  ValueId embed(WeightId table, float scale);
+  ValueId norm(ValueId in, WeightId weight, float epsilon);
+  void norm_heads(ValueId value, WeightId weight, float epsilon, std::int32_t heads);
+
+  struct Linear {
+    WeightId weight;
+    std::optional<WeightId> bias;
+  };
+  std::vector<ValueId> matmul(ValueId in, std::span<const Linear> linears);
+  ValueId matmul(ValueId in, Linear linear);
+
+  ValueId rope_table(RopeTableOp op);  // `out` is filled in
+  void rope(RopeOp op);
+  // Fills in out, cache_group and cache_layer.
+  ValueId attention(AttentionOp op);
+  void add_to(ValueId accumulator, ValueId value);  // accumulator += value
+  ValueId gate(ValueId gate, ValueId up, GateFunction function);
+
+  struct Routing {
+    ValueId ids;
+    ValueId weights;
+  };
+  Routing route(ValueId scores, std::int32_t used, bool renormalize);
+  std::vector<ValueId> expert_matmul(ValueId in, const Routing& routing,
+                                     std::span<const WeightId> weights);
+  ValueId combine(ValueId in, const Routing& routing);
+
+  ValueId select_logit_rows(ValueId in);
+  void softcap(ValueId value, float cap);
+
+  // Validates. The builder is spent afterwards.
+  Result<Graph> finish(ValueId logits);
+
+ private:
+  std::int32_t group_for(const CacheSpec& spec);
+
+  Graph graph_;
+};
+
+}  // namespace strata

@@ -1,0 +1,161 @@
+#include "graph/graph.h"
+
+#include <cmath>
+
+namespace strata {
+namespace {
+
+// Visits operations in order and checks what a device relies on: ids in range, values defined
+// before use, widths and domains that fit together.
+class Validator {
+ public:
+  explicit Validator(const Graph& graph) : graph_(graph), defined_(graph.values.size(), false) {}
+
+  Status run() {
+    for (const Value& value : graph_.values)
+      if (value.width <= 0) return internal_error("graph: a value has no width");
+    for (op_ = 0; op_ < graph_.ops.size(); ++op_) {
+      std::visit([this](const auto& op) { check(op); }, graph_.ops[op_]);
+      if (!status_.ok()) return status_;
+    }
+    use(graph_.logits, RowDomain::kLogits);
+    return status_;
+  }
+
+ private:
+  void require(bool condition, std::string_view what) {
+    if (!condition && status_.ok())
+      status_ = internal_error("graph of {}: operation {}: {}", graph_.architecture, op_, what);
+  }
+  bool in_range(ValueId id) {
+    const bool ok = id.valid() && static_cast<std::size_t>(id.value) < graph_.values.size();
+    require(ok, "value id out of range");
+    return ok;
+  }
+  void use(ValueId id, RowDomain domain, std::int64_t width = -1) {
+    if (!in_range(id)) return;
+    require(defined_[static_cast<std::size_t>(id.value)], "a value is read before it is written");
+    shape(id, domain, width);
+  }
+  void define(ValueId id, RowDomain domain, std::int64_t width = -1) {
+    if (!in_range(id)) return;
+    defined_[static_cast<std::size_t>(id.value)] = true;
+    shape(id, domain, width);
+  }
+  void shape(ValueId id, RowDomain domain, std::int64_t width) {
+    require(graph_.value(id).domain == domain, "a value has the wrong row domain");
+    require(width < 0 || graph_.value(id).width == width, "a value has the wrong width");
+  }
+  std::int64_t width(ValueId id) { return in_range(id) ? graph_.value(id).width : -1; }
+  RowDomain domain(ValueId id) {
+    return in_range(id) ? graph_.value(id).domain : RowDomain::kTokens;
+  }
+  void weight(WeightId id, WeightRole role, std::int64_t rows, std::int64_t columns) {
+    const bool ok = id.valid() && static_cast<std::size_t>(id.value) < graph_.weights.size();
+    require(ok, "weight id out of range");
+    if (!ok) return;
+    const Weight& w = graph_.weight(id);
+    require(w.role == role, "a weight has the wrong role");
+    require(rows < 0 || w.rows == rows, "a weight has the wrong number of rows");
+    require(w.columns == columns, "a weight has the wrong row length");
+  }
+
+  void check(const EmbedOp& op) {
+    define(op.out, RowDomain::kTokens);
+    weight(op.table, WeightRole::kMatrix, -1, width(op.out));
+  }
+  void check(const NormOp& op) {
+    use(op.in, domain(op.in));
+    define(op.out, domain(op.in), width(op.in));
+    require(op.heads > 0 && width(op.in) % op.heads == 0, "heads do not divide the width");
+    if (status_.ok()) weight(op.weight, WeightRole::kVector, 1, width(op.in) / op.heads);
+  }
+  void projections(const std::vector<Projection>& list, std::int64_t columns, RowDomain out) {
+    require(!list.empty(), "no projection");
+    for (const Projection& p : list) {
+      define(p.out, out);
+      weight(p.weight, WeightRole::kMatrix, width(p.out), columns);
+      if (p.bias) weight(*p.bias, WeightRole::kVector, 1, width(p.out));
+    }
+  }
+  void check(const MatMulOp& op) {
+    use(op.in, domain(op.in));
+    projections(op.projections, width(op.in), domain(op.in));
+  }
+  void check(const RopeTableOp& op) {
+    require(op.dimensions > 0 && op.dimensions % 2 == 0, "rope dimensions are not even");
+    require(std::isfinite(op.base) && op.base > 0, "rope base is not positive");
+    require(std::isfinite(op.scale) && op.scale > 0, "rope scale is not positive");
+    define(op.out, RowDomain::kTokens, op.dimensions);
+    if (op.factors) weight(*op.factors, WeightRole::kVector, 1, op.dimensions / 2);
+  }
+  void check(const RopeOp& op) {
+    use(op.table, RowDomain::kTokens, op.dimensions);
+    use(op.value, RowDomain::kTokens);
+    require(op.heads > 0 && width(op.value) % op.heads == 0 &&
+                op.dimensions <= width(op.value) / op.heads,
+            "rope does not fit the heads");
+  }
+  void check(const AttentionOp& op) {
+    require(op.heads > 0 && op.kv_heads > 0 && op.heads % op.kv_heads == 0,
+            "heads are no multiple of key/value heads");
+    use(op.query, RowDomain::kTokens, std::int64_t{op.heads} * op.head_size);
+    use(op.key, RowDomain::kTokens, std::int64_t{op.kv_heads} * op.head_size);
+    use(op.value, RowDomain::kTokens, std::int64_t{op.kv_heads} * op.value_size);
+    define(op.out, RowDomain::kTokens, std::int64_t{op.heads} * op.value_size);
+    const auto group = static_cast<std::size_t>(op.cache_group);
+    require(op.cache_group >= 0 && group < graph_.cache_groups.size(), "cache group out of range");
+    if (!status_.ok()) return;
+    const CacheSpec spec{op.kv_heads, op.head_size, op.value_size, op.window};
+    require(graph_.cache_groups[group].spec == spec, "cache group of another shape");
+    require(op.cache_layer >= 0 && op.cache_layer < graph_.cache_groups[group].layers,
+            "cache layer out of range");
+  }
+  void check(const AddOp& op) {
+    use(op.a, domain(op.a));
+    use(op.b, domain(op.a), width(op.a));
+    define(op.out, domain(op.a), width(op.a));
+  }
+  void check(const GateOp& op) {
+    use(op.gate, domain(op.gate));
+    use(op.up, domain(op.gate), width(op.gate));
+    define(op.out, domain(op.gate), width(op.gate));
+  }
+  void check(const RouteOp& op) {
+    use(op.scores, RowDomain::kTokens, op.experts);
+    require(op.used > 0 && op.used <= op.experts, "more experts used than there are");
+    define(op.ids, RowDomain::kTokens, op.used);
+    define(op.weights, RowDomain::kTokens, op.used);
+  }
+  void check(const ExpertMatMulOp& op) {
+    use(op.ids, RowDomain::kTokens, op.used);
+    require(op.used == graph_.experts_used, "routed rows of two kinds");
+    use(op.in, domain(op.in));
+    require(domain(op.in) != RowDomain::kLogits, "experts cannot read logit rows");
+    projections(op.projections, width(op.in), RowDomain::kRouted);
+  }
+  void check(const CombineOp& op) {
+    use(op.in, RowDomain::kRouted);
+    use(op.weights, RowDomain::kTokens, op.used);
+    define(op.out, RowDomain::kTokens, width(op.in));
+  }
+  void check(const SelectLogitRowsOp& op) {
+    use(op.in, RowDomain::kTokens);
+    define(op.out, RowDomain::kLogits, width(op.in));
+  }
+  void check(const SoftcapOp& op) {
+    use(op.value, domain(op.value));
+    require(std::isfinite(op.cap) && op.cap > 0, "softcap is not positive");
+  }
+
+  const Graph& graph_;
+  std::vector<bool> defined_;
+  std::size_t op_ = 0;
+  Status status_;
+};
+
+}  // namespace
+
+Status validate(const Graph& graph) { return Validator(graph).run(); }
+
+}  // namespace strata

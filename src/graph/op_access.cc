@@ -1,0 +1,36 @@
+#include "graph/op_access.h"
+
+namespace strata {
+namespace {
+
+std::vector<ValueId> outputs(const std::vector<Projection>& projections) {
+  std::vector<ValueId> outs;
+  for (const Projection& p : projections) outs.push_back(p.out);
+  return outs;
+}
+
+struct Access {
+  OpAccess operator()(const EmbedOp& op) const { return {{}, {op.out}}; }
+  OpAccess operator()(const NormOp& op) const { return {{op.in}, {op.out}}; }
+  OpAccess operator()(const MatMulOp& op) const { return {{op.in}, outputs(op.projections)}; }
+  OpAccess operator()(const RopeTableOp& op) const { return {{}, {op.out}}; }
+  OpAccess operator()(const RopeOp& op) const { return {{op.table, op.value}, {op.value}}; }
+  OpAccess operator()(const AttentionOp& op) const {
+    return {{op.query, op.key, op.value}, {op.out}};
+  }
+  OpAccess operator()(const AddOp& op) const { return {{op.a, op.b}, {op.out}}; }
+  OpAccess operator()(const GateOp& op) const { return {{op.gate, op.up}, {op.out}}; }
+  OpAccess operator()(const RouteOp& op) const { return {{op.scores}, {op.ids, op.weights}}; }
+  OpAccess operator()(const ExpertMatMulOp& op) const {
+    return {{op.in, op.ids}, outputs(op.projections)};
+  }
+  OpAccess operator()(const CombineOp& op) const { return {{op.in, op.weights}, {op.out}}; }
+  OpAccess operator()(const SelectLogitRowsOp& op) const { return {{op.in}, {op.out}}; }
+  OpAccess operator()(const SoftcapOp& op) const { return {{op.value}, {op.value}}; }
+};
+
+}  // namespace
+
+OpAccess op_access(const Op& op) { return std::visit(Access{}, op); }
+
+}  // namespace strata

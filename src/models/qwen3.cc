@@ -1,0 +1,10 @@
+// Qwen3: RMS norms on every query and key head, no biases.
+#include "models/qwen.h"
+
+namespace strata {
+
+Result<Graph> build_qwen3(const ModelManifest& manifest) {
+  return build_qwen(manifest, {.head_norms = true, .experts = false});
+}
+
+}  // namespace strata

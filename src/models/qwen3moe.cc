@@ -1,0 +1,10 @@
+// Qwen3-MoE: Qwen3 with softmax-routed experts whose weights are renormalised.
+#include "models/qwen.h"
+
+namespace strata {
+
+Result<Graph> build_qwen3moe(const ModelManifest& manifest) {
+  return build_qwen(manifest, {.head_norms = true, .experts = true});
+}
+
+}  // namespace strata
