@@ -48,9 +48,20 @@ class GgufFile {
   std::span<const std::string> warnings() const { return warnings_; }
 
  private:
-  std::shared_ptr<const void> header_bytes_;  // backs every string_view
-  std::shared_ptr<Metadata> metadata_;
+  using Header = std::shared_ptr<const std::vector<std::uint8_t>>;
+
+  static Result<GgufFile> open_one(const std::string& path);
+  static Result<GgufFile> read(Header bytes, Bytes file_bytes, const std::string& path,
+                               Bytes& wanted);
+  Status add_parts(const std::string& path);
+  Status add_part(GgufFile part);
+  Status check_split(std::uint32_t part, std::uint32_t parts) const;
+  Status index_names();
+
+  Header header_bytes_;  // backs every string_view
+  std::shared_ptr<const Metadata> metadata_ = std::make_shared<const Metadata>();
   std::vector<TensorInfo> tensors_;
+  std::vector<std::uint32_t> by_name_;  // indices into tensors_, sorted by name
   std::vector<std::string> paths_;
   std::uint32_t version_ = 0;
   Bytes total_bytes_ = 0;

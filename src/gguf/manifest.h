@@ -1,4 +1,5 @@
-// ModelManifest: what a model file says, ready for an architecture to read. Knows nothing of memory.
+// ModelManifest: what a model file says, ready for an architecture to read. Knows nothing of
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,8 @@ class ModelManifest {
   // [minimum, maximum], floats must be finite; errors name the full key and the range.
   Result<std::int64_t> integer(std::string_view key, std::int64_t minimum,
                                std::int64_t maximum) const;
-  Result<std::int64_t> integer_or(std::string_view key, std::int64_t fallback,
-                                  std::int64_t minimum, std::int64_t maximum) const;
+  Result<std::int64_t> integer_or(std::string_view key, std::int64_t fallback, std::int64_t minimum,
+                                  std::int64_t maximum) const;
   Result<double> real(std::string_view key) const;
   Result<double> real_or(std::string_view key, double fallback) const;
   Result<bool> boolean_or(std::string_view key, bool fallback) const;

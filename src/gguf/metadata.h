@@ -16,10 +16,22 @@ namespace strata {
 
 // GGUF's value types, by their numbers in the file.
 enum class ValueType : std::uint32_t {
-  kUint8 = 0, kInt8 = 1, kUint16 = 2, kInt16 = 3, kUint32 = 4, kInt32 = 5, kFloat32 = 6,
-  kBool = 7, kString = 8, kArray = 9, kUint64 = 10, kInt64 = 11, kFloat64 = 12,
+  kUint8 = 0,
+  kInt8 = 1,
+  kUint16 = 2,
+  kInt16 = 3,
+  kUint32 = 4,
+  kInt32 = 5,
+  kFloat32 = 6,
+  kBool = 7,
+  kString = 8,
+  kArray = 9,
+  kUint64 = 10,
+  kInt64 = 11,
+  kFloat64 = 12,
 };
 std::string_view to_string(ValueType type);
+std::size_t value_bytes(ValueType type);  // of one number or bool; 0 for strings and arrays
 
 // An array of one element type. Integers of every width are kept as they are in the file and
 // widened on access, so no element is ever read as another type than the file declares.
@@ -35,6 +47,7 @@ class MetadataArray {
   Result<std::vector<std::int64_t>> as_integers() const;
   Result<std::vector<double>> as_floats() const;  // float or integer elements
   Result<std::vector<bool>> as_bools() const;
+  Result<std::span<const std::string_view>> as_strings() const;
 };
 
 using MetadataValue =
@@ -68,6 +81,8 @@ class Metadata {
   Status insert(std::string_view key, MetadataEntry entry);
 
  private:
+  Result<const MetadataEntry*> require(std::string_view key) const;
+
   std::vector<std::string_view> order_;
   std::map<std::string_view, MetadataEntry> entries_;
 };
