@@ -22,4 +22,7 @@ inline int to_code(float x, int top) {
   return static_cast<int>(std::nearbyint(x));
 }
 
+// Nearest integer in [-top, top], ties to even; not a number becomes 0.
+inline int to_signed_code(float x, int top) { return x < 0 ? -to_code(-x, top) : to_code(x, top); }
+
 }  // namespace strata

@@ -5,7 +5,9 @@
 //   kFields                     the block's bytes as a list of fields, each cut into equal chunks
 //   Activation                  what a row of activations is turned into before a dot product
 //   decode(block, out)          one block to kElements f32, exact
-//   encode(in, block)           kElements f32 to one block
+//   encode(in, block)           kElements f32 to one block: plain rounding to nearest, no search.
+//                               The stated error bounds hold for |in| <= 65504; with infinities or
+//                               not-a-numbers in `in` the block's values are unspecified.
 //   accumulate<V, R>(...)       adds one block's products for kLanes weight rows x R activation
 //   rows
 //
@@ -35,8 +37,9 @@ struct Field {
 };
 
 // Byte offset of a field's first chunk in a group's block. `offset` is the field's offset in one
-// row's plain block.
-constexpr std::size_t in_group(std::size_t offset) { return offset * kLanes; }
+// row's plain block. Evaluated by the compiler alone: files built for one instruction set call it,
+// and must not leave a copy for others to link.
+consteval std::size_t in_group(std::size_t offset) { return offset * kLanes; }
 
 // Activations of formats whose scale covers 32 elements.
 struct Q8Block32 {

@@ -35,7 +35,8 @@ inline void store_k_scale(std::uint8_t* packed, int j, KScale s) {
 }
 
 // Writes the factors and scales of 256 elements to block[0..16) and the codes, 0..kTop, to `codes`.
-// Each sub-block spans [min(0, smallest), largest].
+// Each sub-block spans [min(0, smallest), largest]. With A the block's largest magnitude, the error
+// is at most A * (1 / kTop + 1 / 63 + 1 / 126), plus what rounding the factors to f16 moves.
 template <int kTop>
 void encode_k_scales(const float* in, std::uint8_t* block, std::uint8_t* codes) {
   float scales[8], minima[8], top_scale = 0, top_minimum = 0;
@@ -60,6 +61,14 @@ void encode_k_scales(const float* in, std::uint8_t* block, std::uint8_t* codes) 
     for (int i = 32 * j; i < 32 * j + 32; ++i)
       codes[i] =
           static_cast<std::uint8_t>(scale > 0 ? to_code((in[i] + minimum) / scale, kTop) : 0);
+  }
+}
+
+// The low four bits of 256 codes: each 32 bytes hold two sub-blocks, the first in the low halves.
+inline void pack_k_nibbles(const std::uint8_t* codes, std::uint8_t* packed) {
+  for (int i = 0; i < 128; ++i) {
+    const int at = (i / 32) * 64 + i % 32;
+    packed[i] = static_cast<std::uint8_t>((codes[at] & 0xf) | ((codes[at + 32] & 0xf) << 4));
   }
 }
 

@@ -2,9 +2,6 @@
 // two f16 factors: w = d * scale[j] * code - dmin * minimum[j].
 #pragma once
 
-#include "base/half.h"
-#include "formats/bytes.h"
-#include "formats/format.h"
 #include "formats/k_scales.h"
 
 namespace strata {
@@ -35,12 +32,10 @@ struct Q4_K {
   static void encode(const float* in, std::uint8_t* block) {
     std::uint8_t codes[256];
     encode_k_scales<15>(in, block, codes);
-    for (int i = 0; i < 128; ++i) {
-      const int at = (i / 32) * 64 + i % 32;
-      block[16 + i] = static_cast<std::uint8_t>(codes[at] | (codes[at + 32] << 4));
-    }
+    pack_k_nibbles(codes, block + 16);
   }
 
+  // A pair of products is at most 2 * 15 * 127 < 2^15; add_k_scaled bounds the sums.
   template <class V, int R>
   static void accumulate(const std::uint8_t* w, const Activation* const* a, typename V::F32* acc) {
     typename V::I32 total[R], minima[R];

@@ -43,8 +43,8 @@ void repack_group(const std::uint8_t* plain_rows, std::int64_t row_bytes, std::u
   for (std::int64_t block = 0; block < row_bytes; block += F::kBytes, group += kLanes * F::kBytes)
     for_each_chunk<F>([&](std::size_t at, auto size) {
       for (int lane = 0; lane < kLanes; ++lane)
-        std::memcpy(group + in_group(at) + lane * size(),
-                    plain_rows + lane * row_bytes + block + at, size());
+        std::memcpy(group + at * kLanes + lane * size(), plain_rows + lane * row_bytes + block + at,
+                    size());
     });
 }
 
@@ -53,7 +53,7 @@ void unpack_row(const std::uint8_t* group, std::int64_t row_bytes, int lane,
                 std::uint8_t* plain_row) {
   for (std::int64_t block = 0; block < row_bytes; block += F::kBytes, group += kLanes * F::kBytes)
     for_each_chunk<F>([&](std::size_t at, auto size) {
-      std::memcpy(plain_row + block + at, group + in_group(at) + lane * size(), size());
+      std::memcpy(plain_row + block + at, group + at * kLanes + lane * size(), size());
     });
 }
 

@@ -47,7 +47,7 @@ struct Avx2 {
 
   static I32 zero_i32() { return _mm256_setzero_si256(); }
   static I32 broadcast_i32(std::int32_t x) { return _mm256_set1_epi32(x); }
-  static I32 load_i32(const std::int32_t* p) { return load_bytes(p); }
+  static I32 load_i32(const void* p) { return load_bytes(p); }
   static void store_i32(std::int32_t* p, I32 a) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a);
   }

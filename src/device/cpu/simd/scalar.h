@@ -109,8 +109,10 @@ struct Scalar {
   static I32 broadcast_i32(std::int32_t x) {
     return each_i32([=](int) { return x; });
   }
-  static I32 load_i32(const std::int32_t* p) {
-    return each_i32([=](int i) { return p[i]; });
+  static I32 load_i32(const void* p) {
+    I32 out;
+    std::memcpy(out.v, p, sizeof out.v);
+    return out;
   }
   static void store_i32(std::int32_t* p, I32 a) { std::memcpy(p, a.v, sizeof a.v); }
   static I32 add_i32(I32 a, I32 b) {

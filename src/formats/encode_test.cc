@@ -1,0 +1,130 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "formats/all.h"
+#include "formats/registry.h"
+
+namespace strata {
+namespace {
+
+// |decode(encode(x)) - x| <= relative * (largest magnitude of the block) + absolute.
+//
+// An f16 factor is off by at most 2^-11 of itself, or by 2^-25 where it is subnormal. Moving the
+// factor of n steps moves the outermost value by n times that: `relative` grows by 2^-11 and
+// `absolute` is n * 2^-25. With A the largest magnitude:
+//   symmetric codes, half H   the far end of the shorter side is cut: A / H
+//   affine codes, top T       half a step of a span of at most 2 A: A / T; scale and minimum move
+//   K scales, top T           the same, and scale and minimum round to 6 bits: half a unit of
+//                             2 A / 63 and of A / 63
+//   Q6_K                      as H = 32, and the scale rounds to half a unit of A / 127
+// f32 arithmetic adds a few 2^-24, covered by 2^-16.
+struct Bound {
+  double relative;
+  double absolute;
+};
+constexpr double kHalfUlp = 0x1p-11;
+constexpr double kArithmetic = 0x1p-16;
+
+const std::map<FormatId, Bound>& bounds() {
+  static const std::map<FormatId, Bound> all = {
+      {FormatId::F32, {0, 0}},
+      {FormatId::F16, {kHalfUlp, 0x1p-25}},
+      {FormatId::BF16, {0x1p-8, 0x1p-134}},
+      {FormatId::Q4_0, {1.0 / 8 + kHalfUlp + kArithmetic, 8 * 0x1p-25}},
+      {FormatId::Q5_0, {1.0 / 16 + kHalfUlp + kArithmetic, 16 * 0x1p-25}},
+      {FormatId::Q8_0, {1.0 / 254 + kHalfUlp + kArithmetic, 127 * 0x1p-25}},
+      {FormatId::Q4_1, {1.0 / 15 + 4 * kHalfUlp + kArithmetic, 16 * 0x1p-25}},
+      {FormatId::Q5_1, {1.0 / 31 + 4 * kHalfUlp + kArithmetic, 32 * 0x1p-25}},
+      {FormatId::Q4_K, {1.0 / 15 + 1.5 / 63 + 4 * kHalfUlp + kArithmetic, 63 * 17 * 0x1p-25}},
+      {FormatId::Q5_K, {1.0 / 31 + 1.5 / 63 + 4 * kHalfUlp + kArithmetic, 63 * 33 * 0x1p-25}},
+      {FormatId::Q6_K, {1.0 / 32 + 0.5 / 127 + 2 * kHalfUlp + kArithmetic, 127 * 33 * 0x1p-25}},
+  };
+  return all;
+}
+
+template <class... F>
+std::vector<FormatId> ids_of(FormatList<F...>) {
+  return {F::kId...};
+}
+
+class EveryEncoder : public ::testing::TestWithParam<FormatId> {
+ protected:
+  std::vector<float> round_trip(const std::vector<float>& x) const {
+    const auto n = static_cast<std::int64_t>(x.size());
+    std::vector<std::uint8_t> row(row_bytes(ops_.info, n));
+    std::vector<float> back(x.size());
+    ops_.encode_row(x.data(), n, row.data());
+    ops_.decode_row(row.data(), n, back.data());
+    return back;
+  }
+
+  // Checks the bound in every block of `x`.
+  void expect_bounded(const std::vector<float>& x) const {
+    const Bound bound = bounds().at(GetParam());
+    const auto back = round_trip(x);
+    const std::size_t block = ops_.info.block_elements;
+    for (std::size_t first = 0; first < x.size(); first += block) {
+      double largest = 0;
+      for (std::size_t i = first; i < first + block; ++i)
+        largest = std::max(largest, std::fabs(double{x[i]}));
+      const double limit = bound.relative * largest + bound.absolute;
+      for (std::size_t i = first; i < first + block; ++i)
+        ASSERT_LE(std::fabs(double{back[i]} - x[i]), limit) << "element " << i << " is " << x[i];
+    }
+  }
+
+  const FormatOps& ops_ = *find_format(GetParam());
+};
+
+INSTANTIATE_TEST_SUITE_P(Formats, EveryEncoder, ::testing::ValuesIn(ids_of(AllFormats{})),
+                         [](const auto& tested) { return std::string(format_name(tested.param)); });
+
+TEST_P(EveryEncoder, ErrsWithinTheStatedBound) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (const float size : {0.0f, 1e-30f, 1e-7f, 1e-5f, 1e-3f, 0.02f, 1.0f, 300.0f, 5000.0f}) {
+    std::vector<float> x(4096);
+    for (float& value : x) value = size * normal(random);
+    expect_bounded(x);
+    for (float& value : x) value = std::fabs(value);
+    expect_bounded(x);
+    for (float& value : x) value = -value - 3 * size;
+    expect_bounded(x);
+  }
+}
+
+TEST_P(EveryEncoder, BoundsSparseAndLopsidedBlocks) {
+  for (const float top : {65504.0f, 1.0f, -1.0f, -65504.0f}) {
+    std::vector<float> x(512, 0.0f);
+    x[5] = top;
+    x[300] = -top;
+    x[301] = top / 3;
+    expect_bounded(x);
+    expect_bounded(std::vector<float>(256, top));
+  }
+}
+
+TEST_P(EveryEncoder, KeepsZeroExactly) {
+  const std::vector<float> zeros(512, 0.0f);
+  EXPECT_EQ(round_trip(zeros), zeros);
+}
+
+TEST_P(EveryEncoder, SurvivesInfinityAndNotANumber) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float huge = std::numeric_limits<float>::max();
+  for (const float bad : {infinity, -infinity, std::nanf(""), huge, -huge}) {
+    std::vector<float> x(512, 1.0f);
+    x[0] = bad;
+    const auto back = round_trip(x);
+    EXPECT_NEAR(back[511], 1.0f, 0.05f) << "the block beside the bad one is untouched";
+  }
+}
+
+}  // namespace
+}  // namespace strata

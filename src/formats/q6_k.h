@@ -1,0 +1,115 @@
+// Q6_K: 256 elements in 16 sub-blocks of 16; 6-bit codes, a signed 8-bit scale per sub-block, an
+// f16 factor: w = d * scale[j] * (code - 32).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/half.h"
+#include "formats/bytes.h"
+#include "formats/format.h"
+
+namespace strata {
+
+struct Q6_K {
+  static constexpr FormatId kId = FormatId::Q6_K;
+  static constexpr int kElements = 256;
+  static constexpr int kBytes = 210;
+  static constexpr std::array kFields = {Field{128, 4}, Field{64, 4}, Field{16, 1}, Field{2, 2}};
+  using Activation = Q8Block256;
+
+  static void decode(const std::uint8_t* block, float* out) {
+    const float d = f16_to_f32(load_u16(block + kFactor));
+    for (int i = 0; i < 256; ++i) {
+      const float scale = d * static_cast<float>(static_cast<std::int8_t>(block[kScales + i / 16]));
+      const Place at = place_of(i);
+      const int low = (block[at.low] >> at.low_shift) & 0xf;
+      const int high = (block[kHigh + at.high] >> at.high_shift) & 3;
+      out[i] = scale * static_cast<float>((low | (high << 4)) - 32);
+    }
+  }
+
+  // Each sub-block's value of largest magnitude gets code 0, whatever its sign. With the block's
+  // largest magnitude, the error is at most largest * (1 / 32 + 1 / 254), plus what rounding the
+  // factor to f16 moves.
+  static void encode(const float* in, std::uint8_t* block) {
+    float scales[16], top = 0;
+    for (int j = 0; j < 16; ++j) {
+      float extreme = 0;
+      for (int i = 16 * j; i < 16 * j + 16; ++i)
+        if (std::fabs(in[i]) > std::fabs(extreme)) extreme = in[i];
+      scales[j] = extreme / -32.0f;
+      top = std::max(top, std::fabs(scales[j]));
+    }
+    std::fill(block, block + kBytes, std::uint8_t{0});
+    store_u16(block + kFactor, f32_to_f16(top / 127.0f));
+    const float d = f16_to_f32(load_u16(block + kFactor));
+    for (int i = 0; i < 256; ++i) {
+      const int scale = d > 0 ? to_signed_code(scales[i / 16] / d, 127) : 0;
+      block[kScales + i / 16] = static_cast<std::uint8_t>(scale);
+      const float step = d * static_cast<float>(scale);
+      const int code = scale != 0 ? to_code(in[i] / step + 32.0f, 63) : 32;
+      const Place at = place_of(i);
+      set_bits(block[at.low], (code & 0xf) << at.low_shift);
+      set_bits(block[kHigh + at.high], (code >> 4) << at.high_shift);
+    }
+  }
+
+  template <class V, int R>
+  static void accumulate(const std::uint8_t* w, const Activation* const* a, typename V::F32* acc) {
+    typename V::I32 total[R];
+    for (int r = 0; r < R; ++r) total[r] = V::zero_i32();
+    for (int half = 0; half < 2; ++half)
+      for (int side = 0; side < 2; ++side) {
+        add_sub_block<V, R, 0>(w, half, side, a, total);
+        add_sub_block<V, R, 1>(w, half, side, a, total);
+        add_sub_block<V, R, 2>(w, half, side, a, total);
+        add_sub_block<V, R, 3>(w, half, side, a, total);
+      }
+    const auto d = V::load_f16(w + in_group(kFactor));
+    for (int r = 0; r < R; ++r)
+      acc[r] = V::fma(V::mul(d, V::broadcast(a[r]->scale)), V::to_f32(total[r]), acc[r]);
+  }
+
+ private:
+  // Offsets of the fields; the codes' low four bits come first.
+  static constexpr int kHigh = 128;
+  static constexpr int kScales = 192;
+  static constexpr int kFactor = 208;
+
+  // Where an element's bits lie: a half of 128 elements has four quarters of 32. Quarters 0 and 2
+  // share 32 low bytes, 1 and 3 the next 32; all four share 32 bytes of high bits.
+  struct Place {
+    int low, low_shift;
+    int high, high_shift;
+  };
+  static Place place_of(int i) {
+    const int half = i / 128, quarter = i / 32 % 4, at = i % 32;
+    return {half * 64 + (quarter % 2) * 32 + at, (quarter / 2) * 4, half * 32 + at, quarter * 2};
+  }
+  static void set_bits(std::uint8_t& byte, int bits) {
+    byte = static_cast<std::uint8_t>(byte | bits);
+  }
+
+  // The 16 elements on one side of a quarter. A pair of products is at most 2 * 63 * 127 < 2^15.
+  // |sum((code - 32) q)| <= 32 * 127 * 16; times |scale| <= 128, sixteen of them stay below 2^27.
+  template <class V, int R, int kQuarter>
+  static void add_sub_block(const std::uint8_t* w, int half, int side, const Activation* const* a,
+                            typename V::I32* total) {
+    const int first = half * 128 + kQuarter * 32 + side * 16;
+    typename V::I32 dot[R];
+    for (int r = 0; r < R; ++r) dot[r] = V::broadcast_i32(-32 * a[r]->sums[first / 16]);
+    for (int c = 4 * side; c < 4 * side + 4; ++c) {
+      const auto low = V::load_bytes(w + (half * 16 + (kQuarter % 2) * 8 + c) * 32);
+      const auto high = V::load_bytes(w + in_group(kHigh) + (half * 8 + c) * 32);
+      const auto nibbles = kQuarter < 2 ? V::low_nibbles(low) : V::high_nibbles(low);
+      const auto codes = V::or_bytes(nibbles, V::template bit_field<2 * kQuarter, 3, 4>(high));
+      for (int r = 0; r < R; ++r)
+        dot[r] = V::dot4_u8s8(dot[r], codes, V::broadcast4(a[r]->q + first + 4 * (c - 4 * side)));
+    }
+    const auto scale = V::load_s8_i32(w + in_group(kScales) + (first / 16) * kLanes);
+    for (int r = 0; r < R; ++r) total[r] = V::add_i32(total[r], V::mul_i32(scale, dot[r]));
+  }
+};
+
+}  // namespace strata
