@@ -1,7 +1,6 @@
 #include "gguf/gguf_file.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <numeric>
 
 #include "base/checked.h"
