@@ -1,0 +1,174 @@
+#include "device/cpu/cpu_device.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/math.h"
+#include "base/thread_team.h"
+#include "device/cpu/cpu_segment.h"
+#include "device/cpu/isa_select.h"
+#include "formats/registry.h"
+
+namespace strata {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+
+class CpuDevice final : public Device {
+ public:
+  CpuDevice(const CpuOptions& options, const KernelTable* kernels)
+      : reference_(options.reference), kernels_(kernels), team_(options.threads) {}
+
+  DeviceInfo info() const override {
+    return {fmt::format("cpu ({}, {} thread{}{})", kernels_->name, team_.size(),
+                        team_.size() == 1 ? "" : "s", reference_ ? ", f32 activations" : ""),
+            true};
+  }
+
+  Result<Buffer> allocate(Bytes bytes) override;
+  Status prepare(FormatId format, std::int64_t columns, std::int64_t rows,
+                 std::span<const std::uint8_t> source, std::uint8_t* destination) override;
+  Result<std::unique_ptr<Segment>> bind(const SegmentSpec& spec) override;
+  Bytes segment_bytes(const Graph& graph, const StepLimits& limits) const override;
+  Status copy_block(const CacheView& cache, BlockId from, BlockId to) override;
+  Result<std::span<const float>> run(Segment& segment, const StepInputs& inputs) override;
+
+ private:
+  const bool reference_;
+  const KernelTable* kernels_;
+  ThreadTeam team_;
+  std::vector<WorkerScratch> scratch_;  // by worker; sized for the segment bound last
+};
+
+std::vector<double> rope_frequencies(const RopeTableOp& op, const SegmentSpec& spec) {
+  const float* factors = nullptr;
+  if (op.factors)
+    factors = reinterpret_cast<const float*>(
+        spec.weights[static_cast<std::size_t>(op.factors->value)].pieces.front().data);
+  std::vector<double> frequencies;
+  for (std::int32_t i = 0; i < op.dimensions / 2; ++i) {
+    double f = pow_f64(op.base, -2.0 * i / op.dimensions) * op.scale;
+    if (factors != nullptr) f /= static_cast<double>(factors[i]);
+    frequencies.push_back(f);
+  }
+  return frequencies;
+}
+
+Status check_inputs(const CpuSegment& s, const StepInputs& in) {
+  const auto& limits = s.spec.limits;
+  const auto rows = static_cast<std::int64_t>(in.tokens.size());
+  if (rows > limits.rows || static_cast<std::int64_t>(in.logit_rows.size()) > limits.logit_rows)
+    return internal_error("a step of {} rows, {} with logits, exceeds the bound {} and {}", rows,
+                          in.logit_rows.size(), limits.rows, limits.logit_rows);
+  for (const TokenId token : in.tokens)
+    if (token < 0 || token >= s.spec.graph->vocabulary)
+      return invalid_argument("token {} is outside the vocabulary of {}", token,
+                              s.spec.graph->vocabulary);
+  return {};
+}
+
+}  // namespace
+
+Result<Buffer> CpuDevice::allocate(Bytes bytes) {
+  if (bytes == 0) bytes = 1;
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED)
+    return resource_exhausted("the system refused {} bytes of memory: {}", bytes,
+                              std::strerror(errno));
+  std::shared_ptr<void> owner(data, [bytes](void* p) { munmap(p, bytes); });
+  return Buffer(static_cast<std::uint8_t*>(data), bytes, std::move(owner));
+}
+
+Status CpuDevice::prepare(FormatId format, std::int64_t columns, std::int64_t rows,
+                          std::span<const std::uint8_t> source, std::uint8_t* destination) {
+  STRATA_ASSIGN(const FormatOps* ops, require_format(format, "weights"));
+  const std::int64_t row_bytes = columns / ops->info.block_elements * ops->info.block_bytes;
+  if (static_cast<std::int64_t>(source.size()) != rows * row_bytes)
+    return internal_error("{} bytes given for {} rows of {} bytes", source.size(), rows, row_bytes);
+  team_.run([&](Worker& w) {
+    const auto range = w.share(rows, kLanes);
+    repack_rows(*ops, source.data() + range.first * row_bytes, range.last - range.first, row_bytes,
+                destination + range.first * row_bytes);
+  });
+  return {};
+}
+
+Bytes CpuDevice::segment_bytes(const Graph& graph, const StepLimits& limits) const {
+  return layout_values(graph, limits).arena_bytes + activation_scratch_bytes(graph, limits) +
+         static_cast<Bytes>(team_.size()) * worker_scratch_bytes(graph, limits, reference_);
+}
+
+Result<std::unique_ptr<Segment>> CpuDevice::bind(const SegmentSpec& spec) {
+  for (const Weight& weight : spec.graph->weights)
+    STRATA_TRY(require_format(weight.format, weight.name).status());
+  auto segment = std::make_unique<CpuSegment>();
+  segment->spec = spec;
+  segment->kernels = kernels_;
+  segment->reference = reference_;
+  segment->layout = layout_values(*spec.graph, spec.limits);
+  STRATA_ASSIGN(segment->arena, allocate(segment->layout.arena_bytes));
+  STRATA_ASSIGN(segment->activations, allocate(activation_scratch_bytes(*spec.graph, spec.limits)));
+  for (const Op& op : spec.graph->ops) {
+    const auto* table = std::get_if<RopeTableOp>(&op);
+    segment->rope_frequencies.push_back(table ? rope_frequencies(*table, spec)
+                                              : std::vector<double>());
+  }
+  scratch_.clear();
+  for (int i = 0; i < team_.size(); ++i)
+    scratch_.push_back(make_worker_scratch(*spec.graph, spec.limits, reference_));
+  return std::unique_ptr<Segment>(std::move(segment));
+}
+
+Status CpuDevice::copy_block(const CacheView& cache, BlockId from, BlockId to) {
+  const auto in_range = [&](BlockId id) { return id.value >= 0 && id.value < cache.blocks; };
+  if (!in_range(from) || !in_range(to))
+    return internal_error("copy of cache block {} to {} of {}", from.value, to.value, cache.blocks);
+  std::memcpy(cache.data + static_cast<Bytes>(to.value) * cache.block_bytes,
+              cache.data + static_cast<Bytes>(from.value) * cache.block_bytes, cache.block_bytes);
+  return {};
+}
+
+Result<std::span<const float>> CpuDevice::run(Segment& base, const StepInputs& inputs) {
+  auto& s = static_cast<CpuSegment&>(base);
+  STRATA_TRY(check_inputs(s, inputs));
+  s.rows = static_cast<std::int32_t>(inputs.tokens.size());
+  s.logit_rows = static_cast<std::int32_t>(inputs.logit_rows.size());
+  s.positions.clear();
+  s.slice_of.clear();
+  for (std::size_t i = 0; i < inputs.slices.size(); ++i) {
+    for (std::int32_t r = 0; r < inputs.slices[i].rows; ++r) {
+      s.positions.push_back(inputs.slices[i].first + r);
+      s.slice_of.push_back(static_cast<std::int32_t>(i));
+    }
+  }
+  team_.run([&](Worker& worker) {
+    OpRunner runner(s, inputs, worker, scratch_[static_cast<std::size_t>(worker.index())]);
+    for (std::size_t op = 0; op < s.spec.graph->ops.size(); ++op) {
+      runner.run(op);
+      worker.barrier();
+    }
+  });
+  const auto logits = static_cast<std::size_t>(s.spec.graph->logits.value);
+  const auto stride = static_cast<std::size_t>(s.layout.strides[logits]);
+  const auto vocabulary = static_cast<std::size_t>(s.spec.graph->vocabulary);
+  auto* data = reinterpret_cast<float*>(s.arena.data() + s.layout.offsets[logits]);
+  const auto count = static_cast<std::size_t>(s.logit_rows);
+  // Rows are padded in the arena; close the gaps in place, front to back.
+  if (stride != vocabulary)
+    for (std::size_t i = 1; i < count; ++i)
+      std::memmove(data + i * vocabulary, data + i * stride, vocabulary * sizeof(float));
+  return std::span<const float>(data, count * vocabulary);
+}
+
+Result<std::unique_ptr<Device>> make_cpu_device(const CpuOptions& options) {
+  if (options.threads < 1 || options.threads > kMaxThreads)
+    return invalid_argument("{} threads asked for; 1 to {} are possible", options.threads,
+                            kMaxThreads);
+  STRATA_ASSIGN(const KernelTable* kernels, select_kernels(options.isa));
+  return std::unique_ptr<Device>(std::make_unique<CpuDevice>(options, kernels));
+}
+
+}  // namespace strata

@@ -1,0 +1,109 @@
+// A graph bound to the processor's memory, and the worker's view of one step over it.
+#pragma once
+
+#include <vector>
+
+#include "base/thread_team.h"
+#include "device/cpu/cpu_device.h"
+#include "device/cpu/kernels.h"
+#include "device/device.h"
+#include "formats/registry.h"
+
+namespace strata {
+
+struct CpuSegment final : Segment {
+  SegmentSpec spec;
+  ValueLayout layout;
+  const KernelTable* kernels = nullptr;
+  bool reference = false;
+
+  Buffer arena;        // values
+  Buffer activations;  // quantized activations: two halves, one per block kind
+  std::vector<std::vector<double>> rope_frequencies;  // by operation; empty for other operations
+
+  // Filled in at the start of each step.
+  std::vector<Position> positions;     // by row
+  std::vector<std::int32_t> slice_of;  // by row
+  std::int32_t rows = 0;
+  std::int32_t logit_rows = 0;
+};
+
+// Memory one worker needs for itself, sized once at bind.
+struct WorkerScratch {
+  std::vector<const void*> activations;
+  std::vector<float*> outs;
+  std::vector<float> floats;              // attention scratch, or a decoded group of weights
+  std::vector<std::int32_t> expert_rows;  // routed rows ordered by expert
+  std::vector<std::int32_t> expert_ends;  // by expert
+};
+
+Bytes worker_scratch_bytes(const Graph& graph, const StepLimits& limits, bool reference);
+WorkerScratch make_worker_scratch(const Graph& graph, const StepLimits& limits, bool reference);
+
+// Runs one operation of a step on one worker; every worker of the team calls it with the same
+// operation, and a barrier follows.
+class OpRunner {
+ public:
+  OpRunner(CpuSegment& segment, const StepInputs& inputs, Worker& worker, WorkerScratch& scratch)
+      : s_(segment), in_(inputs), w_(worker), scratch_(scratch) {}
+
+  void run(std::size_t op_index);
+
+ private:
+  struct Rows {
+    float* data;
+    std::int64_t stride;
+    std::int64_t count;
+    std::int32_t width;
+    float* row(std::int64_t i) const { return data + i * stride; }
+  };
+  Rows rows(ValueId id) const;
+  const WeightView& weight(WeightId id) const;
+  const float* vector(WeightId id) const;
+  template <class F>
+  void each_row(std::int64_t count, F f) const;  // this worker's share
+
+  void apply(const EmbedOp& op);
+  void apply(const NormOp& op);
+  void apply(const MatMulOp& op);
+  void apply(const RopeTableOp& op);
+  void apply(const RopeOp& op);
+  void apply(const AttentionOp& op);
+  void apply(const AddOp& op);
+  void apply(const GateOp& op);
+  void apply(const RouteOp& op);
+  void apply(const ExpertMatMulOp& op);
+  void apply(const CombineOp& op);
+  void apply(const SelectLogitRowsOp& op);
+  void apply(const SoftcapOp& op);
+
+  void store_cache(const AttentionOp& op, std::int64_t row);
+  void attend(const AttentionOp& op, std::int64_t row, std::int32_t kv_head);
+
+  // Quantizes the input's rows for every format among the projections, then meets the others.
+  void prepare_activations(const Rows& in, const std::vector<Projection>& projections);
+  ActivationKind kind_for(FormatId format) const;
+  const void* activation_row(const Rows& in, ActivationKind kind, std::int64_t row) const;
+  // out[i] = weights * activations[i] for this worker's share of a slice's rows.
+  void multiply(const WeightView& view, std::int64_t slice, std::int64_t count);
+  void multiply_piece(const WeightView& view, const RowPiece& piece, Worker::Range range,
+                      std::int64_t count);
+  void multiply_reference(const WeightView& view, const RowPiece& piece, Worker::Range range,
+                          std::int64_t count);
+  void add_bias(const WeightView& view, const Projection& projection, std::int64_t count);
+  void order_by_expert(const Rows& ids, std::int64_t experts);
+
+  CpuSegment& s_;
+  const StepInputs& in_;
+  Worker& w_;
+  WorkerScratch& scratch_;
+  std::size_t op_index_ = 0;
+};
+
+template <class F>
+void OpRunner::each_row(std::int64_t count, F f) const {
+  const auto range = w_.share(count);
+  for (std::int64_t i = range.first; i < range.last; ++i) f(i);
+}
+
+}  // namespace strata

@@ -1,0 +1,15 @@
+// Picks the kernels for the processor the program runs on.
+#pragma once
+
+#include "base/status.h"
+#include "device/cpu/cpu_device.h"
+#include "device/cpu/kernels.h"
+
+namespace strata {
+
+Result<const KernelTable*> select_kernels(Isa isa);
+
+// The ISAs this processor can run, slowest first.
+std::vector<Isa> runnable_isas();
+
+}  // namespace strata

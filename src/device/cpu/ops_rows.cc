@@ -1,0 +1,135 @@
+// Operations on whole rows.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/math.h"
+#include "device/cpu/cpu_segment.h"
+
+namespace strata {
+
+void OpRunner::run(std::size_t op_index) {
+  op_index_ = op_index;
+  std::visit([this](const auto& op) { apply(op); }, s_.spec.graph->ops[op_index]);
+}
+
+OpRunner::Rows OpRunner::rows(ValueId id) const {
+  const auto index = static_cast<std::size_t>(id.value);
+  const Value& value = s_.spec.graph->values[index];
+  return {reinterpret_cast<float*>(s_.arena.data() + s_.layout.offsets[index]),
+          s_.layout.strides[index],
+          domain_rows(*s_.spec.graph, value.domain, {s_.rows, s_.logit_rows}), value.width};
+}
+
+const WeightView& OpRunner::weight(WeightId id) const {
+  return s_.spec.weights[static_cast<std::size_t>(id.value)];
+}
+
+const float* OpRunner::vector(WeightId id) const {
+  return reinterpret_cast<const float*>(weight(id).pieces.front().data);
+}
+
+void OpRunner::apply(const EmbedOp& op) {
+  const Rows out = rows(op.out);
+  const WeightView& table = weight(op.table);
+  const FormatOps& format = *find_format(table.format);
+  each_row(out.count, [&](std::int64_t i) {
+    const std::int64_t token = in_.tokens[static_cast<std::size_t>(i)];
+    const auto pieces = table.slice(0);
+    const auto piece = std::ranges::find_if(
+        pieces, [&](const RowPiece& p) { return token < p.first_row + p.rows; });
+    float* row = out.row(i);
+    decode_interleaved_row(format, piece->data, piece->rows, token - piece->first_row,
+                           table.columns, row);
+    if (op.scale != 1.0f)
+      for (std::int32_t d = 0; d < out.width; ++d) row[d] *= op.scale;
+  });
+}
+
+void OpRunner::apply(const NormOp& op) {
+  const Rows in = rows(op.in);
+  const Rows out = rows(op.out);
+  const float* weights = vector(op.weight);
+  const std::int32_t part = in.width / op.heads;
+  each_row(in.count, [&](std::int64_t i) {
+    for (std::int32_t h = 0; h < op.heads; ++h)
+      s_.kernels->rms_norm(in.row(i) + h * part, weights, op.epsilon, part, out.row(i) + h * part);
+  });
+}
+
+void OpRunner::apply(const AddOp& op) {
+  const Rows a = rows(op.a);
+  const Rows b = rows(op.b);
+  const Rows out = rows(op.out);
+  each_row(a.count, [&](std::int64_t i) {
+    const float* x = a.row(i);
+    const float* y = b.row(i);
+    float* sum = out.row(i);
+    for (std::int32_t d = 0; d < a.width; ++d) sum[d] = x[d] + y[d];
+  });
+}
+
+void OpRunner::apply(const GateOp& op) {
+  const Rows gate = rows(op.gate);
+  const Rows up = rows(op.up);
+  const Rows out = rows(op.out);
+  const auto kernel =
+      op.function == GateFunction::kSilu ? s_.kernels->gate_silu : s_.kernels->gate_gelu_tanh;
+  each_row(gate.count,
+           [&](std::int64_t i) { kernel(gate.row(i), up.row(i), gate.width, out.row(i)); });
+}
+
+void OpRunner::apply(const RouteOp& op) {
+  const Rows scores = rows(op.scores);
+  const Rows ids = rows(op.ids);
+  const Rows weights = rows(op.weights);
+  each_row(scores.count, [&](std::int64_t i) {
+    float* p = scores.row(i);
+    const float top = *std::max_element(p, p + op.experts);
+    float sum = 0;
+    for (std::int32_t e = 0; e < op.experts; ++e) sum += p[e] = exp_f32(p[e] - top);
+    for (std::int32_t e = 0; e < op.experts; ++e) p[e] /= sum;
+    float chosen = 0;
+    for (std::int32_t rank = 0; rank < op.used; ++rank) {
+      // Strictly greater: of equal experts the first is taken. A taken one is marked below zero.
+      std::int32_t best = 0;
+      for (std::int32_t e = 1; e < op.experts; ++e)
+        if (p[e] > p[best]) best = e;
+      std::memcpy(ids.row(i) + rank, &best, sizeof best);
+      weights.row(i)[rank] = p[best];
+      chosen += p[best];
+      p[best] = -1.0f;
+    }
+    if (!op.renormalize) return;
+    for (std::int32_t rank = 0; rank < op.used; ++rank) weights.row(i)[rank] /= chosen;
+  });
+}
+
+void OpRunner::apply(const CombineOp& op) {
+  const Rows in = rows(op.in);
+  const Rows weights = rows(op.weights);
+  const Rows out = rows(op.out);
+  each_row(out.count, [&](std::int64_t i) {
+    float* sum = out.row(i);
+    std::fill(sum, sum + out.width, 0.0f);
+    for (std::int32_t rank = 0; rank < op.used; ++rank)
+      s_.kernels->scaled_add(weights.row(i)[rank], in.row(i * op.used + rank), out.width, sum);
+  });
+}
+
+void OpRunner::apply(const SelectLogitRowsOp& op) {
+  const Rows in = rows(op.in);
+  const Rows out = rows(op.out);
+  each_row(out.count, [&](std::int64_t i) {
+    const float* source = in.row(in_.logit_rows[static_cast<std::size_t>(i)]);
+    std::copy(source, source + in.width, out.row(i));
+  });
+}
+
+void OpRunner::apply(const SoftcapOp& op) {
+  const Rows value = rows(op.value);
+  each_row(value.count,
+           [&](std::int64_t i) { s_.kernels->softcap(value.row(i), op.cap, value.width); });
+}
+
+}  // namespace strata

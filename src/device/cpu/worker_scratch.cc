@@ -1,0 +1,60 @@
+// What each worker keeps to itself during a step.
+#include <algorithm>
+
+#include "device/cpu/cpu_segment.h"
+
+namespace strata {
+namespace {
+
+struct Sizes {
+  std::size_t pointers = 0;
+  std::size_t floats = 0;
+  std::size_t experts = 0;
+  std::size_t routed = 0;
+};
+
+Sizes scratch_sizes(const Graph& graph, const StepLimits& limits, bool reference) {
+  Sizes sizes;
+  std::int64_t floats = 0;
+  for (const Op& op : graph.ops) {
+    const auto* attention = std::get_if<AttentionOp>(&op);
+    if (attention != nullptr)
+      floats = std::max(
+          floats, attention_scratch(attention->heads / attention->kv_heads, attention->value_size));
+  }
+  std::int64_t experts = 0;
+  for (const Weight& weight : graph.weights) {
+    // The reference mode decodes a group of rows and interleaves it.
+    if (reference && weight.role == WeightRole::kMatrix)
+      floats = std::max(floats, 2 * kLanes * weight.columns);
+    if (weight.slices > 1) experts = std::max(experts, weight.slices);
+  }
+  const auto routed = domain_rows(graph, RowDomain::kRouted, limits);
+  sizes.pointers = static_cast<std::size_t>(
+      std::max({std::int64_t{limits.rows}, std::int64_t{limits.logit_rows}, routed}));
+  sizes.floats = static_cast<std::size_t>(floats);
+  sizes.experts = static_cast<std::size_t>(experts) + 1;
+  sizes.routed = static_cast<std::size_t>(routed);
+  return sizes;
+}
+
+}  // namespace
+
+Bytes worker_scratch_bytes(const Graph& graph, const StepLimits& limits, bool reference) {
+  const Sizes s = scratch_sizes(graph, limits, reference);
+  return s.pointers * (sizeof(void*) + sizeof(float*)) + s.floats * sizeof(float) +
+         (s.experts + s.routed) * sizeof(std::int32_t);
+}
+
+WorkerScratch make_worker_scratch(const Graph& graph, const StepLimits& limits, bool reference) {
+  const Sizes s = scratch_sizes(graph, limits, reference);
+  WorkerScratch scratch;
+  scratch.activations.resize(s.pointers);
+  scratch.outs.resize(s.pointers);
+  scratch.floats.resize(s.floats);
+  scratch.expert_rows.resize(s.routed);
+  scratch.expert_ends.reserve(s.experts);
+  return scratch;
+}
+
+}  // namespace strata
