@@ -1,0 +1,75 @@
+# Everything a person or CI does with a checkout; `make` alone lists it. Options of a target are
+# variables: make run MODEL=file.gguf PROMPT="..."
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+MODEL ?=
+PROMPT ?= Explain in three sentences why the sky is blue.
+FUZZ_SECONDS ?= 5
+FUZZ_TARGET ?=
+
+configure = cmake --preset $(1)
+build = $(call configure,$(1)) && cmake --build --preset $(1) -j $(JOBS)
+ctest = ctest --preset $(1) -j $(JOBS)
+
+.NOTPARALLEL:
+.PHONY: help run build test unit asan tsan fuzz arm bench tidy models deps dev-deps clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
+
+run: deps build ## install, build, fetch the default model once, answer PROMPT (or use MODEL)
+	model="$(MODEL)"; \
+	if [ -z "$$model" ]; then model="$$(python3 tools/fetch_model.py smollm2)"; fi; \
+	build/strata run "$$model" "$$PROMPT"
+run: export PROMPT := $(PROMPT)
+
+build: ## build/strata, optimized
+	$(call configure,release) > build.log 2>&1 || { cat build.log >&2; exit 1; }
+	rm -f build.log
+	cmake --build --preset release -j $(JOBS) --target strata
+
+test: dev-deps models arm fuzz asan unit ## everything that needs no GPU
+
+unit: ## the unit tests and the checks of style, layers and documents
+	$(call build,release)
+	$(call ctest,release)
+
+asan: ## the unit tests under AddressSanitizer and UBSan
+	$(call build,asan)
+	$(call ctest,asan)
+
+tsan: ## the unit tests under ThreadSanitizer
+	$(call build,tsan)
+	$(call ctest,tsan)
+
+arm: ## the tests of the folders without libraries, built for AArch64 and run by QEMU
+	$(call build,arm)
+	$(call ctest,arm)
+
+fuzz: ## every fuzz target (or FUZZ_TARGET) for FUZZ_SECONDS from its seeds
+	$(call build,fuzz)
+	tools/fuzz.sh build-fuzz $(FUZZ_SECONDS) $(FUZZ_TARGET)
+
+bench: ## microbenchmarks
+	$(call build,bench)
+	shopt -s nullglob; for program in build-bench/*_bench; do $$program; done
+
+tidy: ## clang-format and clang-tidy over every source
+	$(call configure,release)
+	python3 tests/tidy.py
+	tools/clang_checks.sh build $(JOBS)
+
+models: ## fetch the models that the tests use, once
+	python3 tools/fetch_model.py smollm2 gemma3
+
+deps: ## install what building needs
+	tools/install_deps.sh build
+
+dev-deps: ## install what the tests need besides
+	tools/install_deps.sh build test
+
+clean: ## remove the build folders
+	rm -rf build build-asan build-tsan build-fuzz build-arm build-bench
