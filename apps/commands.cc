@@ -1,0 +1,7 @@
+#include "commands.h"
+
+namespace strata::apps {
+
+void add_commands(CLI::App& app, int& exit_code) { add_show(app, exit_code); }
+
+}  // namespace strata::apps
