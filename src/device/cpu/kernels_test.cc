@@ -1,0 +1,352 @@
+// Every ISA's kernels against the scalar ones, bit for bit, and against plain double arithmetic.
+#include "device/cpu/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <random>
+
+#include "base/half.h"
+#include "device/cpu/cache_layout.h"
+#include "device/cpu/isa_select.h"
+#include "formats/activation.h"
+#include "formats/all.h"
+#include "formats/registry.h"
+
+namespace strata {
+namespace {
+
+std::vector<float> noise(std::size_t n, std::uint32_t seed, float scale = 1.0f) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0.0f, scale);
+  std::vector<float> out(n);
+  for (float& x : out) x = normal(random);
+  return out;
+}
+
+std::vector<const KernelTable*> all_kernels() {
+  std::vector<const KernelTable*> tables;
+  for (const Isa isa : runnable_isas()) tables.push_back(*select_kernels(isa));
+  return tables;
+}
+
+template <class... F>
+std::vector<FormatId> ids_of(FormatList<F...>) {
+  return {F::kId...};
+}
+
+// A matrix of random weights: plain rows, the interleaved form, and its decoded values.
+struct Matrix {
+  const FormatOps* ops;
+  std::int64_t rows, columns, row_size;
+  std::vector<std::uint8_t> interleaved;
+  std::vector<float> values;
+
+  Matrix(FormatId id, std::int64_t r, std::int64_t c, std::uint32_t seed)
+      : ops(find_format(id)), rows(r), columns(c), row_size(row_bytes(ops->info, c)) {
+    const auto weights = noise(static_cast<std::size_t>(r * c), seed);
+    std::vector<std::uint8_t> plain(static_cast<std::size_t>(r * row_size));
+    values.resize(weights.size());
+    for (std::int64_t i = 0; i < r; ++i) {
+      ops->encode_row(weights.data() + i * c, c, plain.data() + i * row_size);
+      ops->decode_row(plain.data() + i * row_size, c, values.data() + i * c);
+    }
+    interleaved.resize(plain.size());
+    repack_rows(*ops, plain.data(), r, row_size, interleaved.data());
+  }
+};
+
+// Activation rows in the form a format asks for, and the values that form stands for.
+struct Activations {
+  std::int64_t columns;
+  std::vector<float> given;
+  std::vector<std::vector<std::uint8_t>> rows;
+  std::vector<const void*> pointers;
+  std::vector<double> values;
+
+  Activations(const KernelTable& kernels, ActivationKind kind, std::int64_t count, std::int64_t c,
+              std::uint32_t seed)
+      : columns(c), given(noise(static_cast<std::size_t>(count * c), seed)) {
+    for (std::int64_t i = 0; i < count; ++i) add_row(kernels, kind, given.data() + i * c);
+    for (const auto& row : rows) pointers.push_back(row.data());
+  }
+
+  void add_row(const KernelTable& kernels, ActivationKind kind, const float* x) {
+    std::vector<std::uint8_t> row(static_cast<std::size_t>(columns) * 4 + 64);
+    if (kind == ActivationKind::kF32) {
+      std::memcpy(row.data(), x, static_cast<std::size_t>(columns) * 4);
+      values.insert(values.end(), x, x + columns);
+    } else if (kind == ActivationKind::kQ8x32) {
+      kernels.quantize_q8x32(x, columns, row.data());
+      const auto* blocks = reinterpret_cast<const Q8Block32*>(row.data());
+      for (std::int64_t i = 0; i < columns; ++i)
+        values.push_back(double{blocks[i / 32].scale} * blocks[i / 32].q[i % 32]);
+    } else {
+      kernels.quantize_q8x256(x, columns, row.data());
+      const auto* blocks = reinterpret_cast<const Q8Block256*>(row.data());
+      for (std::int64_t i = 0; i < columns; ++i)
+        values.push_back(double{blocks[i / 256].scale} * blocks[i / 256].q[i % 256]);
+    }
+    rows.push_back(std::move(row));
+  }
+};
+
+std::vector<float> multiply(const KernelTable& kernels, const Matrix& m, const Activations& a) {
+  const auto count = static_cast<std::int64_t>(a.pointers.size());
+  std::vector<float> out(static_cast<std::size_t>(count * m.rows), std::nanf(""));
+  std::vector<float*> outs;
+  for (std::int64_t i = 0; i < count; ++i) outs.push_back(out.data() + i * m.rows);
+  kernels.matmul[static_cast<std::size_t>(m.ops->info.id)](
+      {m.interleaved.data(), m.columns, m.rows, 0, m.rows, a.pointers.data(), outs.data(), count});
+  return out;
+}
+
+void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i)
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(a[i]), std::bit_cast<std::uint32_t>(b[i])) << "at " << i;
+}
+
+class EveryFormat : public ::testing::TestWithParam<FormatId> {};
+
+// Row counts around the group of 8, activation counts past the tile of 4, columns past a segment.
+TEST_P(EveryFormat, MatMulGivesTheSameBitsOnEveryIsa) {
+  const auto* ops = find_format(GetParam());
+  for (const std::int64_t rows : {1, 7, 8, 19})
+    for (const std::int64_t columns : {256, 4096 + 512})
+      for (const std::int64_t count : {1, 2, 3, 4, 5, 9}) {
+        const Matrix m(GetParam(), rows, columns, 7);
+        const Activations a(kScalarKernels, ops->activation, count, columns, 11);
+        const auto expected = multiply(kScalarKernels, m, a);
+        for (const KernelTable* kernels : all_kernels()) {
+          SCOPED_TRACE(kernels->name);
+          expect_same_bits(multiply(*kernels, m, a), expected);
+        }
+      }
+}
+
+TEST_P(EveryFormat, MatMulOfOneRowEqualsTheSameRowInABatch) {
+  const auto* ops = find_format(GetParam());
+  const Matrix m(GetParam(), 24, 4096 + 256, 3);
+  for (const KernelTable* kernels : all_kernels()) {
+    const Activations all(*kernels, ops->activation, 7, m.columns, 5);
+    const auto batch = multiply(*kernels, m, all);
+    for (std::size_t i = 0; i < 7; ++i) {
+      Activations one = all;
+      one.pointers = {all.pointers[i]};
+      const auto alone = multiply(*kernels, m, one);
+      expect_same_bits(alone, {batch.begin() + static_cast<std::ptrdiff_t>(i * 24),
+                               batch.begin() + static_cast<std::ptrdiff_t>(i * 24 + 24)});
+    }
+  }
+}
+
+// Each block contributes at most three rounded products and two rounded adds, of terms bounded by
+// the sum of magnitudes; elements count where a block is one element.
+TEST_P(EveryFormat, MatMulIsWithinTheDerivedBoundOfDoubleArithmetic) {
+  const auto* ops = find_format(GetParam());
+  const Matrix m(GetParam(), 16, 4096 + 256, 23);
+  const Activations a(kScalarKernels, ops->activation, 3, m.columns, 29);
+  const auto out = multiply(kScalarKernels, m, a);
+  for (std::int64_t r = 0; r < 3; ++r)
+    for (std::int64_t row = 0; row < m.rows; ++row) {
+      double exact = 0, magnitude = 0, largest = 0;
+      for (std::int64_t i = 0; i < m.columns; ++i) {
+        const double w = m.values[static_cast<std::size_t>(row * m.columns + i)];
+        const double x = a.values[static_cast<std::size_t>(r * m.columns + i)];
+        exact += w * x;
+        magnitude += std::fabs(w * x);
+        largest = std::max(largest, std::fabs(w) * std::fabs(x));
+      }
+      const double blocks = static_cast<double>(m.columns) / ops->info.block_elements;
+      // Formats with an offset add and subtract a common part up to 32 times a code's step.
+      const double bound = (blocks + 8) * 0x1p-24 * (magnitude * 4 + largest);
+      EXPECT_NEAR(out[static_cast<std::size_t>(r * m.rows + row)], exact, bound);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, EveryFormat, ::testing::ValuesIn(ids_of(AllFormats{})),
+                         [](const auto& p) { return std::string(format_name(p.param)); });
+
+TEST(Kernels, QuantizedActivationsMatchTheReferenceOnEveryIsa) {
+  auto x = noise(1024, 1);
+  for (std::size_t i = 0; i < 256; ++i) x[i] = 0;          // an all-zero block
+  for (std::size_t i = 256; i < 512; ++i) x[i] *= 1e-38f;  // too small for a finite inverse
+  for (std::size_t i = 512; i < 768; ++i) x[i] *= 1e30f;
+  std::vector<Q8Block32> small(32);
+  std::vector<Q8Block256> large(4);
+  quantize_q8x32(x.data(), 1024, small.data());
+  quantize_q8x256(x.data(), 1024, large.data());
+  for (const KernelTable* kernels : all_kernels()) {
+    std::vector<Q8Block32> got_small(32);
+    std::vector<Q8Block256> got_large(4);
+    kernels->quantize_q8x32(x.data(), 1024, got_small.data());
+    kernels->quantize_q8x256(x.data(), 1024, got_large.data());
+    EXPECT_EQ(std::memcmp(small.data(), got_small.data(), 32 * sizeof(Q8Block32)), 0);
+    EXPECT_EQ(std::memcmp(large.data(), got_large.data(), 4 * sizeof(Q8Block256)), 0);
+  }
+}
+
+TEST(Kernels, ANotANumberPoisonsItsBlockInsteadOfVanishing) {
+  auto x = noise(256, 1);
+  x[100] = std::nanf("");
+  for (const KernelTable* kernels : all_kernels()) {
+    std::vector<Q8Block32> small(8);
+    Q8Block256 large;
+    kernels->quantize_q8x32(x.data(), 256, small.data());
+    kernels->quantize_q8x256(x.data(), 256, &large);
+    EXPECT_TRUE(std::isnan(small[3].scale));
+    EXPECT_TRUE(std::isnan(large.scale));
+  }
+}
+
+TEST(Kernels, RowFunctionsMatchDoubleArithmeticAndEachOther) {
+  for (const std::int64_t n : {1, 7, 8, 61, 576}) {
+    const auto size = static_cast<std::size_t>(n);
+    const auto x = noise(size, 2, 4.0f), w = noise(size, 3);
+    std::vector<float> first_norm, first_silu, first_gelu;
+    for (const KernelTable* kernels : all_kernels()) {
+      std::vector<float> norm(size), silu(size), gelu(size);
+      kernels->rms_norm(x.data(), w.data(), 1e-5f, n, norm.data());
+      kernels->gate_silu(x.data(), w.data(), n, silu.data());
+      kernels->gate_gelu_tanh(x.data(), w.data(), n, gelu.data());
+      double squares = 0;
+      for (const float v : x) squares += double{v} * v;
+      const double inverse = 1 / std::sqrt(squares / static_cast<double>(n) + 1e-5);
+      for (std::size_t i = 0; i < size; ++i) {
+        const double v = x[i], u = w[i];
+        EXPECT_NEAR(norm[i], v * inverse * u, 2e-6 * std::fabs(v * inverse * u) + 1e-12);
+        EXPECT_NEAR(silu[i], v / (1 + std::exp(-v)) * u, 2e-6 * std::fabs(v * u));
+        const double z = std::sqrt(2 / std::acos(-1.0)) * (v + 0.044715 * v * v * v);
+        EXPECT_NEAR(gelu[i], 0.5 * v * (1 + std::tanh(z)) * u, 4e-6 * std::fabs(v * u));
+      }
+      if (kernels == &kScalarKernels) first_norm = norm, first_silu = silu, first_gelu = gelu;
+      expect_same_bits(norm, first_norm);
+      expect_same_bits(silu, first_silu);
+      expect_same_bits(gelu, first_gelu);
+    }
+  }
+}
+
+TEST(Kernels, SoftcapIsCapTimesTanh) {
+  for (const KernelTable* kernels : all_kernels()) {
+    std::vector<float> x = {-1e30f, -80, -3, -0.01f, 0, 0.01f, 3, 80, 1e30f, 5};
+    auto y = x;
+    kernels->softcap(y.data(), 30.0f, 10);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      EXPECT_NEAR(y[i], 30.0 * std::tanh(double{x[i]} / 30.0), 2e-5);
+  }
+}
+
+// A cache of shuffled blocks filled with random keys and values, and the attention over it.
+struct AttentionCase {
+  std::int32_t heads, head_size, value_size;
+  Position last, first;
+  float softcap;
+};
+
+class AttentionTest : public ::testing::TestWithParam<AttentionCase> {
+ protected:
+  void fill(CacheFormat format) {
+    const auto& c = GetParam();
+    const CacheSpec spec{1, c.head_size, c.value_size, 0};
+    const CacheLayout layout(spec, format);
+    block_bytes_ = cache_block_bytes({spec, 1}, format);
+    const std::int32_t blocks = c.last / kBlockTokens + 1;
+    // Bytes nobody wrote are NaNs, so that a read out of sight shows.
+    cache_.assign(block_bytes_ * static_cast<Bytes>(blocks + 3), 0xff);
+    for (std::int32_t i = 0; i < blocks; ++i) table_.push_back(BlockId{(i * 7 + 3) % blocks + 3});
+    std::ranges::sort(table_, {}, [](BlockId b) { return (b.value * 31) % 17; });
+    const auto tokens = static_cast<std::size_t>(c.last + 1);
+    keys_ = noise(tokens * static_cast<std::size_t>(c.head_size), 5);
+    values_ = noise(tokens * static_cast<std::size_t>(c.value_size), 6);
+    for (Position p = 0; p <= c.last; ++p) store(p, format, layout);
+  }
+
+  void store(Position p, CacheFormat format, const CacheLayout& layout) {
+    const auto& c = GetParam();
+    std::uint8_t* block =
+        cache_.data() +
+        static_cast<Bytes>(table_[static_cast<std::size_t>(p / 32)].value) * block_bytes_;
+    const auto put = [&](std::uint8_t* at, float& x) {
+      if (format == CacheFormat::kF32) {
+        std::memcpy(at, &x, 4);
+      } else {
+        const std::uint16_t h = f32_to_f16(x);
+        std::memcpy(at, &h, 2);
+        x = f16_to_f32(h);
+      }
+    };
+    const auto token = static_cast<Bytes>(p % 32);
+    for (std::int32_t d = 0; d < c.head_size; ++d)
+      put(block + (static_cast<Bytes>(d) * 32 + token) * layout.element,
+          keys_[static_cast<std::size_t>(p * c.head_size + d)]);
+    std::uint8_t* values = block + layout.key_bytes;
+    const auto padded = static_cast<Bytes>(padded_value_size(c.value_size));
+    std::memset(values + token * padded * layout.element, 0, padded * layout.element);
+    for (std::int32_t d = 0; d < c.value_size; ++d)
+      put(values + (token * padded + static_cast<Bytes>(d)) * layout.element,
+          values_[static_cast<std::size_t>(p * c.value_size + d)]);
+  }
+
+  std::vector<float> run(AttentionKernel kernel, CacheFormat format) {
+    const auto& c = GetParam();
+    const CacheLayout layout({1, c.head_size, c.value_size, 0}, format);
+    std::vector<float> scratch(static_cast<std::size_t>(attention_scratch(c.heads, c.value_size)));
+    std::vector<float> out(static_cast<std::size_t>(c.heads * c.value_size));
+    query_ = noise(static_cast<std::size_t>(c.heads * c.head_size), 9);
+    kernel({query_.data(), c.heads, c.head_size, c.value_size, cache_.data(), table_.data(),
+            block_bytes_, layout.key_bytes, c.first, c.last, 0.3f, c.softcap, scratch.data(),
+            out.data()});
+    return out;
+  }
+
+  double expected(std::int32_t head, std::int32_t d) const {
+    const auto& c = GetParam();
+    double sum = 0, weighted = 0;
+    for (Position p = c.first; p <= c.last; ++p) {
+      double dot = 0;
+      for (std::int32_t i = 0; i < c.head_size; ++i)
+        dot += double{query_[static_cast<std::size_t>(head * c.head_size + i)]} *
+               keys_[static_cast<std::size_t>(p * c.head_size + i)];
+      dot *= 0.3f;
+      if (c.softcap > 0) dot = c.softcap * std::tanh(dot / c.softcap);
+      sum += std::exp(dot);
+      weighted += std::exp(dot) * values_[static_cast<std::size_t>(p * c.value_size + d)];
+    }
+    return weighted / sum;
+  }
+
+  Bytes block_bytes_ = 0;
+  std::vector<std::uint8_t> cache_;
+  std::vector<BlockId> table_;
+  std::vector<float> keys_, values_, query_;
+};
+
+TEST_P(AttentionTest, MatchesDoubleArithmeticAndEveryIsaBitForBit) {
+  for (const CacheFormat format : {CacheFormat::kF32, CacheFormat::kF16}) {
+    table_.clear();
+    fill(format);
+    const auto kernel = [&](const KernelTable* k) {
+      return format == CacheFormat::kF32 ? k->attention_f32 : k->attention_f16;
+    };
+    const auto scalar = run(kernel(&kScalarKernels), format);
+    for (std::int32_t h = 0; h < GetParam().heads; ++h)
+      for (std::int32_t d = 0; d < GetParam().value_size; ++d)
+        EXPECT_NEAR(scalar[static_cast<std::size_t>(h * GetParam().value_size + d)], expected(h, d),
+                    2e-5);
+    for (const KernelTable* k : all_kernels()) expect_same_bits(run(kernel(k), format), scalar);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, AttentionTest,
+    ::testing::Values(AttentionCase{1, 64, 64, 0, 0, 0}, AttentionCase{3, 64, 64, 5, 0, 0},
+                      AttentionCase{4, 32, 32, 255, 0, 0}, AttentionCase{5, 32, 32, 256, 0, 0},
+                      AttentionCase{2, 80, 80, 700, 0, 50}, AttentionCase{8, 16, 24, 600, 89, 0},
+                      AttentionCase{1, 128, 60, 511, 500, 0},
+                      AttentionCase{6, 10, 6, 300, 257, 0}));
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,123 @@
+#include "device/fake/fake_device.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace strata {
+namespace {
+
+constexpr std::uint64_t kPrime = 0x100000001b3;  // FNV-1a
+constexpr std::uint64_t kBasis = 0xcbf29ce484222325;
+
+std::uint64_t mix(std::uint64_t hash, TokenId token) {
+  return (hash ^ static_cast<std::uint64_t>(token)) * kPrime;
+}
+
+TokenId token_of(std::uint64_t hash, std::int32_t vocabulary) {
+  return static_cast<TokenId>((hash >> 17) % static_cast<std::uint64_t>(vocabulary));
+}
+
+struct FakeSegment final : Segment {
+  SegmentSpec spec;
+  std::vector<float> logits;
+};
+
+class FakeDevice final : public Device {
+ public:
+  DeviceInfo info() const override { return {"fake", true}; }
+
+  Result<Buffer> allocate(Bytes bytes) override {
+    auto data = std::make_shared<std::vector<std::uint8_t>>(bytes);
+    return Buffer(data->data(), bytes, data);
+  }
+
+  Status prepare(FormatId, std::int64_t, std::int64_t, std::span<const std::uint8_t> source,
+                 std::uint8_t* destination) override {
+    std::ranges::copy(source, destination);
+    return {};
+  }
+
+  Result<std::unique_ptr<Segment>> bind(const SegmentSpec& spec) override {
+    for (const CacheView& cache : spec.caches)
+      if (cache.block_bytes < kBlockTokens * sizeof(TokenId))
+        return internal_error("cache blocks are too small to hold tokens");
+    auto segment = std::make_unique<FakeSegment>();
+    segment->spec = spec;
+    segment->logits.resize(static_cast<std::size_t>(spec.limits.logit_rows) *
+                           static_cast<std::size_t>(spec.graph->vocabulary));
+    return std::unique_ptr<Segment>(std::move(segment));
+  }
+
+  Bytes segment_bytes(const Graph& graph, const StepLimits& limits) const override {
+    return static_cast<Bytes>(limits.logit_rows) * static_cast<Bytes>(graph.vocabulary) *
+           sizeof(float);
+  }
+
+  Status copy_block(const CacheView& cache, BlockId from, BlockId to) override {
+    const auto in_range = [&](BlockId id) { return id.value >= 0 && id.value < cache.blocks; };
+    if (!in_range(from) || !in_range(to)) return internal_error("copy of a block out of range");
+    std::memcpy(cache.data + static_cast<Bytes>(to.value) * cache.block_bytes,
+                cache.data + static_cast<Bytes>(from.value) * cache.block_bytes, cache.block_bytes);
+    return {};
+  }
+
+  Result<std::span<const float>> run(Segment& base, const StepInputs& inputs) override;
+};
+
+std::uint8_t* slot(const CacheView& cache, const std::span<const BlockId>& table, Position p) {
+  const BlockId id = table[static_cast<std::size_t>(p / kBlockTokens)];
+  return cache.data + static_cast<Bytes>(id.value) * cache.block_bytes +
+         static_cast<Bytes>(p % kBlockTokens) * sizeof(TokenId);
+}
+
+std::uint64_t hash_visible(const SegmentSpec& spec, const StepSlice& slice, Position position) {
+  std::uint64_t hash = kBasis;
+  for (std::size_t g = 0; g < spec.caches.size(); ++g) {
+    const std::int32_t window = spec.graph->cache_groups[g].spec.window;
+    const Position first = window > 0 ? std::max(0, position - window + 1) : 0;
+    for (Position p = first; p <= position; ++p) {
+      TokenId token;
+      std::memcpy(&token, slot(spec.caches[g], slice.block_tables[g], p), sizeof token);
+      hash = mix(hash, token);
+    }
+  }
+  return hash;
+}
+
+Result<std::span<const float>> FakeDevice::run(Segment& base, const StepInputs& inputs) {
+  auto& s = static_cast<FakeSegment&>(base);
+  if (static_cast<std::int64_t>(inputs.tokens.size()) > s.spec.limits.rows ||
+      static_cast<std::int64_t>(inputs.logit_rows.size()) > s.spec.limits.logit_rows)
+    return internal_error("a step exceeds the bound limits");
+  for (const TokenId token : inputs.tokens)
+    if (token < 0 || token >= s.spec.graph->vocabulary)
+      return invalid_argument("token {} is outside the vocabulary", token);
+  for (const StepSlice& slice : inputs.slices)
+    for (std::int32_t r = 0; r < slice.rows; ++r)
+      for (std::size_t g = 0; g < s.spec.caches.size(); ++g)
+        std::memcpy(slot(s.spec.caches[g], slice.block_tables[g], slice.first + r),
+                    &inputs.tokens[static_cast<std::size_t>(slice.first_row + r)], sizeof(TokenId));
+  const auto vocabulary = static_cast<std::size_t>(s.spec.graph->vocabulary);
+  for (std::size_t i = 0; i < inputs.logit_rows.size(); ++i) {
+    const std::int32_t row = inputs.logit_rows[i];
+    const auto slice = std::ranges::find_if(
+        inputs.slices, [&](const StepSlice& c) { return row < c.first_row + c.rows; });
+    const auto hash = hash_visible(s.spec, *slice, slice->first + row - slice->first_row);
+    float* logits = s.logits.data() + i * vocabulary;
+    std::fill(logits, logits + vocabulary, 0.0f);
+    logits[token_of(hash, s.spec.graph->vocabulary)] = 20.0f;
+  }
+  return std::span<const float>(s.logits.data(), inputs.logit_rows.size() * vocabulary);
+}
+
+}  // namespace
+
+std::unique_ptr<Device> make_fake_device() { return std::make_unique<FakeDevice>(); }
+
+TokenId fake_next_token(std::span<const TokenId> visible, std::int32_t vocabulary) {
+  std::uint64_t hash = kBasis;
+  for (const TokenId token : visible) hash = mix(hash, token);
+  return token_of(hash, vocabulary);
+}
+
+}  // namespace strata
