@@ -50,7 +50,8 @@ arm: ## the tests of the folders without libraries, built for AArch64 and run by
 	$(call ctest,arm)
 
 fuzz: ## every fuzz target (or FUZZ_TARGET) for FUZZ_SECONDS from its seeds
-	$(call build,fuzz)
+	$(call configure,fuzz)
+	cmake --build --preset fuzz -j $(JOBS) --target fuzz/all
 	tools/fuzz.sh build-fuzz $(FUZZ_SECONDS) $(FUZZ_TARGET)
 
 bench: ## microbenchmarks
@@ -60,7 +61,8 @@ bench: ## microbenchmarks
 tidy: ## clang-format and clang-tidy over every source
 	$(call configure,release)
 	python3 tests/tidy.py
-	tools/clang_checks.sh build $(JOBS)
+	tools/clang_checks.sh format
+	tools/clang_checks.sh tidy build $(JOBS)
 
 models: ## fetch the models that the tests use, once
 	python3 tools/fetch_model.py smollm2 gemma3

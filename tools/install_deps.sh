@@ -29,12 +29,12 @@ if ! command -v dpkg-query > /dev/null || ! command -v apt-get > /dev/null; then
 fi
 
 missing=()
+states="$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${wanted[@]}" 2> /dev/null || true)"
 for package in "${wanted[@]}"; do
-  state="$(dpkg-query -W -f='${db:Status-Status}' "$package" 2> /dev/null || true)"
-  [ "$state" = installed ] || missing+=("$package")
+  grep -qxF "$package installed" <<< "$states" || missing+=("$package")
 done
 # Any Python with pip will do, Debian's or another.
-python3 -m pip --version > /dev/null 2>&1 || missing+=(python3 python3-pip)
+python3 -c 'import pip' > /dev/null 2>&1 || missing+=(python3 python3-pip)
 
 [ ${#missing[@]} -eq 0 ] && exit 0
 

@@ -1,0 +1,17 @@
+# The checks of the repository itself, each with a test that it can fail.
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+
+function(strata_check name)
+  add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tests/${name}.py
+                                ${ARGN})
+  add_test(NAME ${name}_self_test
+           COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tests/${name}_test.py)
+endfunction()
+
+strata_check(tidy)
+strata_check(layers)
+strata_check(docs)
+strata_check(isa_symbols ${PROJECT_BINARY_DIR})
+add_test(NAME fetch_model_test
+         COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tests/fetch_model_test.py)
+add_test(NAME clang_format COMMAND ${PROJECT_SOURCE_DIR}/tools/clang_checks.sh format)
