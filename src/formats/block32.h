@@ -59,52 +59,70 @@ void encode_affine(const float* in, std::uint8_t* block, std::uint8_t* codes) {
     codes[i] = static_cast<std::uint8_t>(to_code((in[i] - minimum) * inverse, kTop));
 }
 
-// dot[r] = sum of code * q over a block of 4-bit codes. A pair of products is at most
-// 2 * 15 * 127 < 2^15, the sum 15 * 127 * 32 < 2^16.
+// dot[r] = sum of code * q over a block of 4-bit codes. Eight pairs of products add up to
+// at most 8 * 2 * 15 * 127 < 2^15.
 template <class V, int R>
-void dot_nibbles(const std::uint8_t* packed, const Q8Block32* const* a, typename V::I32* dot) {
-  for (int r = 0; r < R; ++r) dot[r] = V::zero_i32();
+[[gnu::always_inline]] inline void dot_nibbles(const std::uint8_t* packed,
+                                               const Q8Block32* const* a, typename V::I32* dot) {
+  typename V::Dots sum[R];
+  for (int r = 0; r < R; ++r) sum[r] = V::zero_dots();
   for (int c = 0; c < 4; ++c) {
     const auto bytes = V::load_bytes(packed + c * 32);
     const auto low = V::low_nibbles(bytes);
     const auto high = V::high_nibbles(bytes);
     for (int r = 0; r < R; ++r) {
-      dot[r] = V::dot4_u8s8(dot[r], low, V::broadcast4(a[r]->q + 4 * c));
-      dot[r] = V::dot4_u8s8(dot[r], high, V::broadcast4(a[r]->q + 16 + 4 * c));
+      sum[r] = V::add_dots(sum[r], low, V::broadcast4(a[r]->q + 4 * c));
+      sum[r] = V::add_dots(sum[r], high, V::broadcast4(a[r]->q + 16 + 4 * c));
     }
+  }
+  for (int r = 0; r < R; ++r) dot[r] = V::widen(sum[r]);
+}
+
+// Adds the products of chunk kChunk of a block of 5-bit codes; `words` are the rows' fifth bits.
+template <class V, int R, int kChunk>
+[[gnu::always_inline]] inline void add_five_bit_chunk(typename V::I32 words,
+                                                      const std::uint8_t* packed,
+                                                      const Q8Block32* const* a,
+                                                      typename V::Dots* sum) {
+  const auto bytes = V::load_bytes(packed + kChunk * 32);
+  const auto low =
+      V::or_bytes(V::low_nibbles(bytes), V::template expand_bits<4 * kChunk, 16>(words));
+  const auto high =
+      V::or_bytes(V::high_nibbles(bytes), V::template expand_bits<16 + 4 * kChunk, 16>(words));
+  for (int r = 0; r < R; ++r) {
+    sum[r] = V::add_dots(sum[r], low, V::broadcast4(a[r]->q + 4 * kChunk));
+    sum[r] = V::add_dots(sum[r], high, V::broadcast4(a[r]->q + 16 + 4 * kChunk));
   }
 }
 
-// Adds chunk kChunk and those behind it of a block of 5-bit codes; `words` are the rows' fifth
-// bits. A pair of products is at most 2 * 31 * 127 < 2^15, the sum 31 * 127 * 32 < 2^17.
-template <class V, int R, int kChunk = 0>
-void add_five_bit_dot(typename V::I32 words, const std::uint8_t* packed, const Q8Block32* const* a,
-                      typename V::I32* dot) {
-  if constexpr (kChunk < 4) {
-    const auto bytes = V::load_bytes(packed + kChunk * 32);
-    const auto low =
-        V::or_bytes(V::low_nibbles(bytes), V::template expand_bits<4 * kChunk, 16>(words));
-    const auto high =
-        V::or_bytes(V::high_nibbles(bytes), V::template expand_bits<16 + 4 * kChunk, 16>(words));
-    for (int r = 0; r < R; ++r) {
-      dot[r] = V::dot4_u8s8(dot[r], low, V::broadcast4(a[r]->q + 4 * kChunk));
-      dot[r] = V::dot4_u8s8(dot[r], high, V::broadcast4(a[r]->q + 16 + 4 * kChunk));
-    }
-    add_five_bit_dot<V, R, kChunk + 1>(words, packed, a, dot);
-  }
+// dot[r] = sum of code * q over a block of 5-bit codes. Four pairs of products add up to
+// at most 4 * 2 * 31 * 127 < 2^15, so two chunks are gathered at a time.
+template <class V, int R>
+[[gnu::always_inline]] inline void dot_five_bits(const std::uint8_t* bits,
+                                                 const std::uint8_t* packed,
+                                                 const Q8Block32* const* a, typename V::I32* dot) {
+  const auto words = V::load_i32(bits);
+  typename V::Dots first[R], second[R];
+  for (int r = 0; r < R; ++r) first[r] = second[r] = V::zero_dots();
+  add_five_bit_chunk<V, R, 0>(words, packed, a, first);
+  add_five_bit_chunk<V, R, 1>(words, packed, a, first);
+  add_five_bit_chunk<V, R, 2>(words, packed, a, second);
+  add_five_bit_chunk<V, R, 3>(words, packed, a, second);
+  for (int r = 0; r < R; ++r) dot[r] = V::add_i32(V::widen(first[r]), V::widen(second[r]));
 }
 
 // acc[r] += scale * a.scale * dot[r]
 template <class V, int R>
-void add_scaled(typename V::F32 scale, const Q8Block32* const* a, const typename V::I32* dot,
-                typename V::F32* acc) {
+[[gnu::always_inline]] inline void add_scaled(typename V::F32 scale, const Q8Block32* const* a,
+                                              const typename V::I32* dot, typename V::F32* acc) {
   for (int r = 0; r < R; ++r)
     acc[r] = V::fma(V::mul(scale, V::broadcast(a[r]->scale)), V::to_f32(dot[r]), acc[r]);
 }
 
 // acc[r] += offset * a.scale * sum of q
 template <class V, int R>
-void add_offset(typename V::F32 offset, const Q8Block32* const* a, typename V::F32* acc) {
+[[gnu::always_inline]] inline void add_offset(typename V::F32 offset, const Q8Block32* const* a,
+                                              typename V::F32* acc) {
   for (int r = 0; r < R; ++r) acc[r] = V::fma(offset, V::broadcast(a[r]->scaled_sum), acc[r]);
 }
 

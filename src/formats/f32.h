@@ -18,7 +18,8 @@ struct F32 {
   static void encode(const float* in, std::uint8_t* block) { std::memcpy(block, in, kBytes); }
 
   template <class V, int R>
-  static void accumulate(const std::uint8_t* w, const Activation* const* a, typename V::F32* acc) {
+  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
+                                                typename V::F32* acc) {
     const auto weight = V::from_bits(V::load_i32(w));
     for (int r = 0; r < R; ++r) acc[r] = V::fma(weight, V::broadcast(*a[r]), acc[r]);
   }

@@ -19,6 +19,9 @@
 // Numerics (pinned): per block, integer products are summed exactly; then one f32 fused
 // multiply-add per scale goes into the row's accumulator, blocks ascending. The order depends on
 // nothing but the block index, so every vocabulary V gives the same bits.
+//
+// Kernels and their helpers are always inlined: they pass arrays of R lanes, which must stay in
+// registers.
 #pragma once
 
 #include <array>

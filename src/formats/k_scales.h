@@ -75,8 +75,10 @@ inline void pack_k_nibbles(const std::uint8_t* codes, std::uint8_t* packed) {
 // Adds sub-block j's integer dot times its scale, and its minimum times the activations' sum.
 // |dot| <= 31 * 127 * 32 and scale <= 63: eight of them stay below 2^31.
 template <class V, int R>
-void add_k_scaled(const std::uint8_t* packed, int j, const typename V::I32* dot,
-                  const Q8Block256* const* a, typename V::I32* total, typename V::I32* minima) {
+[[gnu::always_inline]] inline void add_k_scaled(const std::uint8_t* packed, int j,
+                                                const typename V::I32* dot,
+                                                const Q8Block256* const* a, typename V::I32* total,
+                                                typename V::I32* minima) {
   const auto byte = [&](int i) { return V::load_u8_i32(packed + i * kLanes); };
   typename V::I32 scale, minimum;
   if (j < 4) {
@@ -99,8 +101,9 @@ void add_k_scaled(const std::uint8_t* packed, int j, const typename V::I32* dot,
 // The two fused multiply-adds of a super-block: + d * a.scale * total, then - dmin * a.scale *
 // minima.
 template <class V, int R>
-void fold_k(const std::uint8_t* w, const Q8Block256* const* a, const typename V::I32* total,
-            const typename V::I32* minima, typename V::F32* acc) {
+[[gnu::always_inline]] inline void fold_k(const std::uint8_t* w, const Q8Block256* const* a,
+                                          const typename V::I32* total,
+                                          const typename V::I32* minima, typename V::F32* acc) {
   const auto d = V::load_f16(w);
   const auto dmin = V::mul(V::load_f16(w + in_group(2)), V::broadcast(-1.0f));
   for (int r = 0; r < R; ++r) {

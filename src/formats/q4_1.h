@@ -27,7 +27,8 @@ struct Q4_1 {
 
   // sum(w a) = scale * a.scale * sum(code * q) + minimum * a.scaled_sum
   template <class V, int R>
-  static void accumulate(const std::uint8_t* w, const Activation* const* a, typename V::F32* acc) {
+  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
+                                                typename V::F32* acc) {
     typename V::I32 dot[R];
     dot_nibbles<V, R>(w + in_group(4), a, dot);
     add_scaled<V, R>(V::load_f16(w), a, dot, acc);

@@ -35,26 +35,31 @@ struct Q4_K {
     pack_k_nibbles(codes, block + 16);
   }
 
-  // A pair of products is at most 2 * 15 * 127 < 2^15; add_k_scaled bounds the sums.
+  // A sub-block's eight pairs of products add up to at most 8 * 2 * 15 * 127 < 2^15;
+  // add_k_scaled bounds the wider sums.
   template <class V, int R>
-  static void accumulate(const std::uint8_t* w, const Activation* const* a, typename V::F32* acc) {
+  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
+                                                typename V::F32* acc) {
     typename V::I32 total[R], minima[R];
     for (int r = 0; r < R; ++r) total[r] = minima[r] = V::zero_i32();
     for (int pair = 0; pair < 4; ++pair) {
-      typename V::I32 low[R], high[R];
-      for (int r = 0; r < R; ++r) low[r] = high[r] = V::zero_i32();
+      typename V::Dots low[R], high[R];
+      for (int r = 0; r < R; ++r) low[r] = high[r] = V::zero_dots();
       for (int c = 0; c < 8; ++c) {
         const auto bytes = V::load_bytes(w + in_group(16) + (pair * 8 + c) * 32);
         const auto first = V::low_nibbles(bytes);
         const auto second = V::high_nibbles(bytes);
         for (int r = 0; r < R; ++r) {
           const std::int8_t* q = a[r]->q + pair * 64 + 4 * c;
-          low[r] = V::dot4_u8s8(low[r], first, V::broadcast4(q));
-          high[r] = V::dot4_u8s8(high[r], second, V::broadcast4(q + 32));
+          low[r] = V::add_dots(low[r], first, V::broadcast4(q));
+          high[r] = V::add_dots(high[r], second, V::broadcast4(q + 32));
         }
       }
-      add_k_scaled<V, R>(w + in_group(4), 2 * pair, low, a, total, minima);
-      add_k_scaled<V, R>(w + in_group(4), 2 * pair + 1, high, a, total, minima);
+      typename V::I32 dot[R];
+      for (int r = 0; r < R; ++r) dot[r] = V::widen(low[r]);
+      add_k_scaled<V, R>(w + in_group(4), 2 * pair, dot, a, total, minima);
+      for (int r = 0; r < R; ++r) dot[r] = V::widen(high[r]);
+      add_k_scaled<V, R>(w + in_group(4), 2 * pair + 1, dot, a, total, minima);
     }
     fold_k<V, R>(w, a, total, minima, acc);
   }

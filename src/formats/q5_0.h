@@ -29,10 +29,10 @@ struct Q5_0 {
 
   // sum(w a) = scale * a.scale * sum(code * q) - 16 * scale * a.scaled_sum
   template <class V, int R>
-  static void accumulate(const std::uint8_t* w, const Activation* const* a, typename V::F32* acc) {
+  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
+                                                typename V::F32* acc) {
     typename V::I32 dot[R];
-    for (int r = 0; r < R; ++r) dot[r] = V::zero_i32();
-    add_five_bit_dot<V, R>(V::load_i32(w + in_group(2)), w + in_group(6), a, dot);
+    dot_five_bits<V, R>(w + in_group(2), w + in_group(6), a, dot);
     const auto scale = V::load_f16(w);
     add_scaled<V, R>(scale, a, dot, acc);
     add_offset<V, R>(V::mul(scale, V::broadcast(-16.0f)), a, acc);

@@ -30,10 +30,10 @@ struct Q5_1 {
 
   // sum(w a) = scale * a.scale * sum(code * q) + minimum * a.scaled_sum
   template <class V, int R>
-  static void accumulate(const std::uint8_t* w, const Activation* const* a, typename V::F32* acc) {
+  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
+                                                typename V::F32* acc) {
     typename V::I32 dot[R];
-    for (int r = 0; r < R; ++r) dot[r] = V::zero_i32();
-    add_five_bit_dot<V, R>(V::load_i32(w + in_group(4)), w + in_group(8), a, dot);
+    dot_five_bits<V, R>(w + in_group(4), w + in_group(8), a, dot);
     add_scaled<V, R>(V::load_f16(w), a, dot, acc);
     add_offset<V, R>(V::load_f16(w + in_group(2)), a, acc);
   }

@@ -44,7 +44,8 @@ struct Q5_K {
   }
 
   template <class V, int R>
-  static void accumulate(const std::uint8_t* w, const Activation* const* a, typename V::F32* acc) {
+  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
+                                                typename V::F32* acc) {
     typename V::I32 total[R], minima[R];
     for (int r = 0; r < R; ++r) total[r] = minima[r] = V::zero_i32();
     add_pair<V, R, 0>(w, a, total, minima);
@@ -55,24 +56,33 @@ struct Q5_K {
   }
 
  private:
-  // Sub-blocks 2 kPair and 2 kPair + 1. A pair of products is at most 2 * 31 * 127 < 2^15;
-  // add_k_scaled bounds the sums.
+  // Sub-blocks 2 kPair and 2 kPair + 1. Four pairs of products add up to at most
+  // 4 * 2 * 31 * 127 < 2^15, so half a sub-block is gathered at a time; add_k_scaled bounds the
+  // wider sums.
   template <class V, int R, int kPair>
-  static void add_pair(const std::uint8_t* w, const Activation* const* a, typename V::I32* total,
-                       typename V::I32* minima) {
+  [[gnu::always_inline]] static void add_pair(const std::uint8_t* w, const Activation* const* a,
+                                              typename V::I32* total, typename V::I32* minima) {
     typename V::I32 low[R], high[R];
     for (int r = 0; r < R; ++r) low[r] = high[r] = V::zero_i32();
-    for (int c = 0; c < 8; ++c) {
-      const auto fifth = V::load_bytes(w + in_group(16) + c * 32);
-      const auto bytes = V::load_bytes(w + in_group(48) + (kPair * 8 + c) * 32);
-      const auto first =
-          V::or_bytes(V::low_nibbles(bytes), V::template bit_field<2 * kPair, 1, 4>(fifth));
-      const auto second =
-          V::or_bytes(V::high_nibbles(bytes), V::template bit_field<2 * kPair + 1, 1, 4>(fifth));
+    for (int side = 0; side < 2; ++side) {
+      typename V::Dots low_sum[R], high_sum[R];
+      for (int r = 0; r < R; ++r) low_sum[r] = high_sum[r] = V::zero_dots();
+      for (int c = 4 * side; c < 4 * side + 4; ++c) {
+        const auto fifth = V::load_bytes(w + in_group(16) + c * 32);
+        const auto bytes = V::load_bytes(w + in_group(48) + (kPair * 8 + c) * 32);
+        const auto first =
+            V::or_bytes(V::low_nibbles(bytes), V::template bit_field<2 * kPair, 1, 4>(fifth));
+        const auto second =
+            V::or_bytes(V::high_nibbles(bytes), V::template bit_field<2 * kPair + 1, 1, 4>(fifth));
+        for (int r = 0; r < R; ++r) {
+          const std::int8_t* q = a[r]->q + kPair * 64 + 4 * c;
+          low_sum[r] = V::add_dots(low_sum[r], first, V::broadcast4(q));
+          high_sum[r] = V::add_dots(high_sum[r], second, V::broadcast4(q + 32));
+        }
+      }
       for (int r = 0; r < R; ++r) {
-        const std::int8_t* q = a[r]->q + kPair * 64 + 4 * c;
-        low[r] = V::dot4_u8s8(low[r], first, V::broadcast4(q));
-        high[r] = V::dot4_u8s8(high[r], second, V::broadcast4(q + 32));
+        low[r] = V::add_i32(low[r], V::widen(low_sum[r]));
+        high[r] = V::add_i32(high[r], V::widen(high_sum[r]));
       }
     }
     add_k_scaled<V, R>(w + in_group(4), 2 * kPair, low, a, total, minima);

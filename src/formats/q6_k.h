@@ -20,12 +20,15 @@ struct Q6_K {
 
   static void decode(const std::uint8_t* block, float* out) {
     const float d = f16_to_f32(load_u16(block + kFactor));
-    for (int i = 0; i < 256; ++i) {
-      const float scale = d * static_cast<float>(static_cast<std::int8_t>(block[kScales + i / 16]));
-      const Place at = place_of(i);
-      const int low = (block[at.low] >> at.low_shift) & 0xf;
-      const int high = (block[kHigh + at.high] >> at.high_shift) & 3;
-      out[i] = scale * static_cast<float>((low | (high << 4)) - 32);
+    for (int first = 0; first < 256; first += 32) {
+      const Place at = place_of(first);
+      for (int i = 0; i < 32; ++i) {
+        const auto scale = static_cast<std::int8_t>(block[kScales + (first + i) / 16]);
+        const int low = (block[at.low + i] >> at.low_shift) & 0xf;
+        const int high = (block[kHigh + at.high + i] >> at.high_shift) & 3;
+        out[first + i] =
+            d * static_cast<float>(scale) * static_cast<float>((low | (high << 4)) - 32);
+      }
     }
   }
 
@@ -56,7 +59,8 @@ struct Q6_K {
   }
 
   template <class V, int R>
-  static void accumulate(const std::uint8_t* w, const Activation* const* a, typename V::F32* acc) {
+  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
+                                                typename V::F32* acc) {
     typename V::I32 total[R];
     for (int r = 0; r < R; ++r) total[r] = V::zero_i32();
     for (int half = 0; half < 2; ++half)
@@ -91,24 +95,37 @@ struct Q6_K {
     byte = static_cast<std::uint8_t>(byte | bits);
   }
 
-  // The 16 elements on one side of a quarter. A pair of products is at most 2 * 63 * 127 < 2^15.
-  // |sum((code - 32) q)| <= 32 * 127 * 16; times |scale| <= 128, sixteen of them stay below 2^27.
+  // The 16 elements on one side of a quarter. Two pairs of products add up to at most
+  // 2 * 2 * 63 * 127 < 2^15, so two chunks are gathered at a time. |sum((code - 32) q)| <=
+  // 32 * 127 * 16; times |scale| <= 128, sixteen of them stay below 2^27.
   template <class V, int R, int kQuarter>
-  static void add_sub_block(const std::uint8_t* w, int half, int side, const Activation* const* a,
-                            typename V::I32* total) {
+  [[gnu::always_inline]] static void add_sub_block(const std::uint8_t* w, int half, int side,
+                                                   const Activation* const* a,
+                                                   typename V::I32* total) {
     const int first = half * 128 + kQuarter * 32 + side * 16;
     typename V::I32 dot[R];
     for (int r = 0; r < R; ++r) dot[r] = V::broadcast_i32(-32 * a[r]->sums[first / 16]);
-    for (int c = 4 * side; c < 4 * side + 4; ++c) {
-      const auto low = V::load_bytes(w + (half * 16 + (kQuarter % 2) * 8 + c) * 32);
-      const auto high = V::load_bytes(w + in_group(kHigh) + (half * 8 + c) * 32);
-      const auto nibbles = kQuarter < 2 ? V::low_nibbles(low) : V::high_nibbles(low);
-      const auto codes = V::or_bytes(nibbles, V::template bit_field<2 * kQuarter, 3, 4>(high));
-      for (int r = 0; r < R; ++r)
-        dot[r] = V::dot4_u8s8(dot[r], codes, V::broadcast4(a[r]->q + first + 4 * (c - 4 * side)));
+    for (int c = 0; c < 4; c += 2) {
+      const std::uint8_t* low = w + (half * 16 + (kQuarter % 2) * 8 + side * 4 + c) * 32;
+      const std::uint8_t* high = w + in_group(kHigh) + (half * 8 + side * 4 + c) * 32;
+      const auto codes = codes_of<V, kQuarter>(low, high);
+      const auto more = codes_of<V, kQuarter>(low + 32, high + 32);
+      for (int r = 0; r < R; ++r) {
+        const std::int8_t* q = a[r]->q + first + 4 * c;
+        const auto sum = V::add_dots(V::zero_dots(), codes, V::broadcast4(q));
+        dot[r] = V::add_i32(dot[r], V::widen(V::add_dots(sum, more, V::broadcast4(q + 4))));
+      }
     }
     const auto scale = V::load_s8_i32(w + in_group(kScales) + (first / 16) * kLanes);
     for (int r = 0; r < R; ++r) total[r] = V::add_i32(total[r], V::mul_i32(scale, dot[r]));
+  }
+
+  template <class V, int kQuarter>
+  [[gnu::always_inline]] static typename V::Bytes codes_of(const std::uint8_t* low,
+                                                           const std::uint8_t* high) {
+    const auto bytes = V::load_bytes(low);
+    const auto nibbles = kQuarter < 2 ? V::low_nibbles(bytes) : V::high_nibbles(bytes);
+    return V::or_bytes(nibbles, V::template bit_field<2 * kQuarter, 3, 4>(V::load_bytes(high)));
   }
 };
 

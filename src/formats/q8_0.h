@@ -32,7 +32,8 @@ struct Q8_0 {
   // A file may hold the code -128: a pair of products is at most 2 * 128 * 127 < 2^15, the sum
   // 128 * 127 * 32 < 2^19.
   template <class V, int R>
-  static void accumulate(const std::uint8_t* w, const Activation* const* a, typename V::F32* acc) {
+  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
+                                                typename V::F32* acc) {
     typename V::I32 dot[R];
     for (int r = 0; r < R; ++r) dot[r] = V::zero_i32();
     for (int c = 0; c < 8; ++c) {

@@ -13,6 +13,7 @@ struct Avx2 {
   using F32 = __m256;
   using I32 = __m256i;
   using Bytes = __m256i;
+  using Dots = __m256i;
 
   static F32 zero() { return _mm256_setzero_ps(); }
   static F32 broadcast(float x) { return _mm256_set1_ps(x); }
@@ -117,6 +118,11 @@ struct Avx2 {
     const __m256i pairs = _mm256_maddubs_epi16(u, s);
     return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
   }
+  static Dots zero_dots() { return _mm256_setzero_si256(); }
+  static Dots add_dots(Dots acc, Bytes u, Bytes s) {
+    return _mm256_add_epi16(acc, _mm256_maddubs_epi16(u, s));
+  }
+  static I32 widen(Dots a) { return _mm256_madd_epi16(a, _mm256_set1_epi16(1)); }
   // |a| <= 128 and |b| <= 127, so a pair's sum stays below 2^15.
   static I32 dot4_s8s8(I32 acc, Bytes a, Bytes b) {
     return dot4_u8s8(acc, _mm256_abs_epi8(a), _mm256_sign_epi8(b, a));

@@ -24,6 +24,8 @@ struct Scalar {
     std::uint8_t v[32];
   };
 
+  using Dots = I32;
+
   template <class F>
   static F32 each(F f) {
     F32 out;
@@ -199,6 +201,12 @@ struct Scalar {
       return sum;
     });
   }
+  // Dots gather products of u and s cheaply. They are exact while, for each two neighbouring bytes
+  // of a lane, the products added up stay below 2^15; a vocabulary may then keep pairs in 16 bits.
+  static Dots zero_dots() { return zero_i32(); }
+  static Dots add_dots(Dots acc, Bytes u, Bytes s) { return dot4_u8s8(acc, u, s); }
+  // The sum of each lane's products.
+  static I32 widen(Dots a) { return a; }
   // b never holds -128.
   static I32 dot4_s8s8(I32 acc, Bytes a, Bytes b) {
     return each_i32([&](int i) {
