@@ -28,18 +28,19 @@ class Repository:
         sources = {path: text for path, text in texts.items() if path.endswith(SOURCES)}
         code = "\n".join(sources.values())
         self.words = set(WORD.findall(code))
-        self.options = set(re.findall(r"(?<![\w-])--?[a-z][a-z0-9-]*", code))
+        self.options = {"--help"} | set(re.findall(r"(?<![\w-])--?[a-z][a-z0-9-]*", code))
         self.targets = set(re.findall(r"^([a-z-]+):(?!=)", texts.get("Makefile", ""), re.M))
         apps = "\n".join(text for path, text in sources.items() if path.startswith("apps/"))
         self.subcommands = set(re.findall(r'add_subcommand\(\s*"([a-z-]+)"', apps))
         self.programs = set(re.findall(r"add_executable\((\w+)", code))
 
     def has_path(self, name):
-        """Whether a path, seen from the root or from src/, exists; it may hold * and {a,b}."""
+        """Whether a path, seen from the root or from src/, exists; it may hold *, <name> and {a,b}.
+        A pattern without a folder may match in any."""
         for one in expand(name.rstrip("/")):
-            pattern = re.compile(re.escape(one).replace(r"\*", "[^/]*") + "$")
-            if not any(pattern.match(path) or pattern.match(path.removeprefix("src/"))
-                       for path in self.paths):
+            pattern = re.sub(r"\\\*|<\w+>", "[^/]+", re.escape(one))
+            anywhere = "(?:.*/)?" if "/" not in one and pattern != re.escape(one) else "(?:src/)?"
+            if not any(re.fullmatch(anywhere + pattern, path) for path in self.paths):
                 return False
         return True
 

@@ -34,12 +34,15 @@ class Docs(unittest.TestCase):
 
     def test_paths(self):
         self.good("`src/base/status.h`", "`base/status.h`", "`graph/`", "`graph/op.{h,cc}`",
-                  "`graph/*.h`", "`Makefile`", "[x](src/graph/op.h)", "`~/.cache/x`", "`<model>`")
+                  "`graph/*.h`", "`Makefile`", "[x](src/graph/op.h)", "`~/.cache/x`", "`<model>`",
+                  "`src/<name>/op.h`", "`*.cc`", "`src/graph/o*.h`")
         self.bad("`src/base/none.h`", "src/base/none.h is not there")
         self.bad("`graph/op.{h,py}`", "is not there")
         self.bad("`placement/`", "is not there")
         self.bad("`status.cc`", "is not there")
         self.bad("`graph/*.py`", "is not there")
+        self.bad("`graph/<name>.py`", "is not there")
+        self.bad("`*.py`", "is not there")
         self.bad("[x](src/none.h)", "leads nowhere")
 
     def test_make_targets(self):
