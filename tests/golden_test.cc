@@ -1,0 +1,178 @@
+// Reference models against logits of an independent implementation, and the fast mode against the
+// reference mode on re-encoded copies.
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "formats/registry.h"
+#include "tests/model_fixture.h"
+#include "tests/shared_data.h"
+
+namespace strata {
+namespace {
+
+using testing::load_model;
+using testing::ModelOptions;
+
+constexpr double kTolerance = 2e-3;  // of the reference data, for f32 activations
+constexpr double kMargin = 0.01;     // below it the greedy choice may go either way
+
+std::string reference_path(const std::string& name) {
+  return (testing::shared_data_root() / "reference" / name).string();
+}
+
+boost::json::value read_json(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return boost::json::parse(text.str());
+}
+
+std::vector<TokenId> to_tokens(const boost::json::value& list) {
+  std::vector<TokenId> tokens;
+  for (const auto& token : list.as_array()) tokens.push_back(token.to_number<TokenId>());
+  return tokens;
+}
+
+class ReferenceModel : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { STRATA_REQUIRE_SHARED_DATA(); }
+
+  // Largest difference at the recorded positions of a prompt.
+  static double largest_difference(const LogitRows& rows, const boost::json::value& prompt) {
+    double largest = 0;
+    for (const auto& [position, values] : prompt.at("logits").as_object()) {
+      const auto row = rows.row(std::stoi(std::string(position)));
+      std::size_t i = 0;
+      for (const auto& value : values.as_array())
+        largest = std::max(largest, std::fabs(double{row[i++]} - value.to_number<double>()));
+    }
+    return largest;
+  }
+
+  // Follows the recorded tokens; stops where two tokens nearly tie.
+  static void check_greedy(testing::LoadedModel& model, std::vector<TokenId> tokens,
+                           std::vector<float> row, const boost::json::value& prompt) {
+    const auto& margins = prompt.at("greedy_margin").as_array();
+    const auto greedy = to_tokens(prompt.at("greedy"));
+    for (std::size_t i = 0; i < greedy.size(); ++i) {
+      const auto best = std::ranges::max_element(row) - row.begin();
+      if (best != greedy[i]) {
+        EXPECT_LE(margins[i].to_number<double>(), kMargin) << "greedy token " << i;
+        return;
+      }
+      tokens.push_back(greedy[i]);
+      const auto rows =
+          model.compute(static_cast<Position>(tokens.size()) - 1, std::span(tokens).last(1));
+      ASSERT_TRUE(rows.ok()) << rows.status().message();
+      row.assign(rows->row(0).begin(), rows->row(0).end());
+    }
+  }
+};
+
+TEST_P(ReferenceModel, GivesTheIndependentLogitsInReferenceMode) {
+  const std::string base = reference_path(GetParam());
+  ModelOptions options;
+  options.cpu = {2, Isa::kBest, true};
+  auto model = load_model(base + ".gguf", options);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  double largest = 0;
+  const auto recorded = read_json(base + ".json");
+  for (const auto& prompt : recorded.at("prompts").as_array()) {
+    const auto tokens = to_tokens(prompt.at("tokens"));
+    const auto rows = (*model)->compute(0, tokens);
+    ASSERT_TRUE(rows.ok()) << rows.status().message();
+    largest = std::max(largest, largest_difference(*rows, prompt));
+    const auto last = rows->row(rows->count() - 1);
+    check_greedy(**model, tokens, {last.begin(), last.end()}, prompt);
+  }
+  EXPECT_LT(largest, kTolerance);
+  std::printf("%s: largest logit difference %.2e\n", GetParam(), largest);
+}
+
+// Of two sets of logits: the means over rows of KL(a || b) and of the variance of a's logits.
+struct Divergence {
+  double kl = 0;
+  double variance = 0;
+};
+
+Divergence divergence(const LogitRows& a, const std::vector<float>& b_values) {
+  Divergence sum;
+  const auto width = static_cast<std::size_t>(a.vocabulary);
+  for (std::int32_t i = 0; i < a.count(); ++i) {
+    const auto p = a.row(i);
+    const auto q = std::span(b_values).subspan(static_cast<std::size_t>(i) * width, width);
+    const double p_top = *std::ranges::max_element(p), q_top = *std::ranges::max_element(q);
+    double p_sum = 0, q_sum = 0;
+    for (std::size_t v = 0; v < width; ++v)
+      p_sum += std::exp(p[v] - p_top), q_sum += std::exp(q[v] - q_top);
+    double logits = 0, squares = 0;
+    for (std::size_t v = 0; v < width; ++v) {
+      const double lp = p[v] - p_top - std::log(p_sum), lq = q[v] - q_top - std::log(q_sum);
+      sum.kl += std::exp(lp) * (lp - lq);
+      logits += p[v];
+      squares += double{p[v]} * p[v];
+    }
+    const double mean = logits / static_cast<double>(width);
+    sum.variance += squares / static_cast<double>(width) - mean * mean;
+  }
+  sum.kl /= a.count();
+  sum.variance /= a.count();
+  return sum;
+}
+
+// An activation code is off by at most half a step of 1/127 of its block's largest value. For
+// normal values of largest 2 to 3 standard deviations that is a relative error of (3 / 127) /
+// sqrt(12) = 0.7 % of a row's norm per product; L layers of 4 products in series add up as noise to
+// at most 0.7 % * sqrt(4 L) of the logits' spread, 4 % for L <= 7. KL divergence is half the
+// variance of the logit error: (0.04 sigma)^2 / 2. In a mixture another expert may win a near tie,
+// whose weight is that of the tie: ten times the bound.
+double kl_bound(const std::string& model, double variance) {
+  const bool mixture = model == "mixtral" || model == "qwen3moe";
+  return (mixture ? 10 : 1) * 0.04 * 0.04 * variance / 2;
+}
+
+TEST_P(ReferenceModel, FastModeStaysCloseToReferenceModeInEveryFormat) {
+  const std::string base = reference_path(GetParam());
+  const auto tokens =
+      to_tokens(read_json(base + ".json").at("prompts").as_array().back().at("tokens"));
+  const testing::TemporaryFolder folder;
+  for (const FormatId format :
+       {FormatId::F16, FormatId::Q8_0, FormatId::Q4_0, FormatId::Q4_1, FormatId::Q5_0,
+        FormatId::Q5_1, FormatId::Q4_K, FormatId::Q5_K, FormatId::Q6_K, FormatId::BF16}) {
+    SCOPED_TRACE(format_name(format));
+    const std::string path = folder.path("model.gguf");
+    const Status status = testing::reencode_model(base + ".gguf", format, path);
+    if (status.code() == StatusCode::kUnsupported) continue;  // rows too short for K-quants
+    ASSERT_TRUE(status.ok()) << status.message();
+    ModelOptions options;
+    auto fast = load_model(path, options);
+    options.cpu.reference = true;
+    auto reference = load_model(path, options);
+    ASSERT_TRUE(fast.ok() && reference.ok());
+    const auto fast_rows = (*fast)->compute(0, tokens);
+    ASSERT_TRUE(fast_rows.ok());
+    const std::vector<float> values(fast_rows->values.begin(), fast_rows->values.end());
+    const auto rows = (*reference)->compute(0, tokens);
+    ASSERT_TRUE(rows.ok());
+    const Divergence d = divergence(*rows, values);
+    EXPECT_LT(d.kl, kl_bound(GetParam(), d.variance));
+    std::printf("%s %s: KL %.2e nats, bound %.2e\n", GetParam(),
+                std::string(format_name(format)).c_str(), d.kl, kl_bound(GetParam(), d.variance));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, ReferenceModel,
+                         ::testing::Values("llama", "llama-rope3", "llama-headdim", "mixtral",
+                                           "qwen2", "qwen3", "qwen3moe", "gemma3"),
+                         [](const auto& p) {
+                           std::string name = p.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,109 @@
+#include "tests/model_fixture.h"
+
+#include <cstdlib>
+
+#include "base/file.h"
+#include "formats/registry.h"
+#include "gguf/writer.h"
+#include "models/all.h"
+
+namespace strata::testing {
+
+Result<LogitRows> LoadedModel::compute(Position first, std::span<const TokenId> tokens) {
+  const auto blocks = static_cast<std::int32_t>(
+      ceil_div<std::size_t>(static_cast<std::size_t>(first) + tokens.size(), kBlockTokens));
+  std::vector<BlockId> table;
+  for (std::int32_t i = 0; i < blocks; ++i) table.push_back(BlockId{i});
+  StepPlan step;
+  SequenceSlice slice;
+  slice.first = first;
+  slice.tokens = tokens;
+  slice.wants_logits.assign(tokens.size(), 1);
+  for (std::size_t g = 0; g < graph.cache_groups.size(); ++g) {
+    if (plan.cache_blocks[g] < blocks)
+      return internal_error("group {} has {} blocks, {} needed", g, plan.cache_blocks[g], blocks);
+    slice.block_tables.push_back(table);
+  }
+  step.slices.push_back(slice);
+  return executor->run(step);
+}
+
+Result<std::unique_ptr<LoadedModel>> load_model(const std::string& path,
+                                                const ModelOptions& options) {
+  auto model = std::make_unique<LoadedModel>();
+  STRATA_ASSIGN(model->manifest, ModelManifest::open(path));
+  STRATA_ASSIGN(model->graph, build_graph(model->manifest));
+  STRATA_ASSIGN(model->device, make_cpu_device(options.cpu));
+  const CacheFormat cache = options.cpu.reference ? CacheFormat::kF32 : CacheFormat::kF16;
+  DeviceCosts costs{kBlockTokens, {}, model->device->segment_bytes(model->graph, options.step)};
+  for (const CacheGroupSpec& group : model->graph.cache_groups)
+    costs.cache_block_bytes.push_back(cache_block_bytes(group, cache));
+  STRATA_ASSIGN(
+      model->plan,
+      make_plan(model->graph, {options.context, options.sequences, options.step}, costs, 8 * kGiB));
+  STRATA_ASSIGN(model->weights,
+                WeightStore::load(model->manifest, model->graph, model->plan, *model->device, {}));
+  STRATA_ASSIGN(model->executor, Executor::create(model->graph, model->plan, *model->weights, cache,
+                                                  *model->device));
+  return model;
+}
+
+namespace {
+
+Result<std::vector<std::uint8_t>> encode_tensor(const TensorInfo& tensor,
+                                                const std::vector<std::uint8_t>& bytes,
+                                                const FormatOps& to) {
+  STRATA_ASSIGN(const FormatOps* from, require_format(tensor.format, tensor.name));
+  const auto columns = static_cast<std::int64_t>(tensor.row_elements());
+  const auto rows = static_cast<std::int64_t>(tensor.rows());
+  std::vector<float> values(static_cast<std::size_t>(columns));
+  std::vector<std::uint8_t> out(static_cast<std::size_t>(rows * row_bytes(to.info, columns)));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    from->decode_row(bytes.data() + row * row_bytes(from->info, columns), columns, values.data());
+    to.encode_row(values.data(), columns, out.data() + row * row_bytes(to.info, columns));
+  }
+  return out;
+}
+
+}  // namespace
+
+Status reencode_model(const std::string& from, FormatId format, const std::string& to) {
+  STRATA_ASSIGN(const GgufFile file, GgufFile::open(from));
+  STRATA_ASSIGN(const File source, File::open(from));
+  STRATA_ASSIGN(const FormatOps* ops, require_format(format, "copy"));
+  GgufWriter writer;
+  for (const std::string_view key : file.metadata().keys())
+    writer.add(key, *file.metadata().find(key));
+  std::vector<std::vector<std::uint8_t>> data;
+  data.reserve(file.tensors().size());
+  bool encoded = false;
+  for (const TensorInfo& tensor : file.tensors()) {
+    std::vector<std::uint8_t> bytes(tensor.bytes);
+    STRATA_TRY(source.read_exactly(tensor.offset, bytes));
+    FormatId kept = tensor.format;
+    const bool router = tensor.name.find("ffn_gate_inp") != std::string::npos;
+    if (tensor.dimensions > 1 && !router && tensor.row_elements() % ops->info.block_elements == 0) {
+      STRATA_ASSIGN(bytes, encode_tensor(tensor, bytes, *ops));
+      kept = format;
+      encoded = true;
+    }
+    data.push_back(std::move(bytes));
+    writer.add_tensor(tensor.name, kept, std::span(tensor.shape).first(tensor.dimensions),
+                      data.back());
+  }
+  if (!encoded)
+    return unsupported("no matrix of '{}' has rows that {} can encode", from, ops->info.name);
+  return writer.write(to);
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "strata-XXXXXX").string();
+  if (mkdtemp(name.data()) != nullptr) folder_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+}
+
+}  // namespace strata::testing

@@ -1,0 +1,58 @@
+// A model loaded below the engine, for tests that drive steps themselves; and re-encoded copies of
+// the reference models.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "device/cpu/cpu_device.h"
+#include "execute/executor.h"
+#include "gguf/manifest.h"
+#include "placement/plan.h"
+#include "weights/weight_store.h"
+
+namespace strata::testing {
+
+struct ModelOptions {
+  CpuOptions cpu;
+  std::int32_t context = 1024;
+  std::int32_t sequences = 1;
+  StepLimits step = {256, 256};
+};
+
+struct LoadedModel {
+  ModelManifest manifest;
+  Graph graph;
+  std::unique_ptr<Device> device;
+  PlacementPlan plan;
+  std::unique_ptr<WeightStore> weights;
+  std::unique_ptr<Executor> executor;
+
+  // Computes the rows of one sequence that starts at `first` on the pool's first blocks, logits for
+  // all of them.
+  Result<LogitRows> compute(Position first, std::span<const TokenId> tokens);
+};
+
+// On the heap: the executor refers to the graph.
+Result<std::unique_ptr<LoadedModel>> load_model(const std::string& path,
+                                                const ModelOptions& options);
+
+// Writes a copy of a model whose matrices are encoded in `format`, or kept where their rows are no
+// multiple of its block. Fails when not one matrix could be encoded.
+Status reencode_model(const std::string& from, FormatId format, const std::string& to);
+
+// A folder of this test run's own, removed with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+}  // namespace strata::testing
