@@ -5,6 +5,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/file.h"
 #include "gguf/test_support.h"
 
 namespace strata {
@@ -77,6 +78,16 @@ TEST(Gguf, TwentyThousandMutatedFilesNeverCrash) {
   // The walk behind the parser is worth something only where some files get there.
   EXPECT_GT(accepted, 500);
   EXPECT_LT(accepted, 19000);
+}
+
+TEST(Gguf, FuzzSeedsAreTheSampleFiles) {
+  for (const auto& sample : testing::sample_files()) {
+    const auto file = File::open(STRATA_SOURCE_DIR "/fuzz/corpus/gguf/" + sample.name + ".gguf");
+    ASSERT_TRUE(file.ok()) << file.status().message() << "; write it with gguf_seeds";
+    ByteVector bytes(file->size());
+    ASSERT_TRUE(file->read_exactly(0, bytes).ok());
+    EXPECT_EQ(bytes, sample.bytes) << sample.name << " is stale; write it with gguf_seeds";
+  }
 }
 
 }  // namespace
