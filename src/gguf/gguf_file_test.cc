@@ -156,7 +156,7 @@ TEST(GgufFile, ReadsAVocabularyOfAQuarterMillionQuickly) {
   ASSERT_TRUE(file.ok()) << error_of(file);
   EXPECT_EQ((*file->metadata().get_array("tokenizer.ggml.tokens"))->strings.at(249999),
             "token249999");
-  EXPECT_LT(seconds.count(), 10.0);  // takes hundredths; the slack is for sanitizers
+  EXPECT_LT(seconds.count(), 10.0);  // takes a tenth; the slack is for slow machines
   std::filesystem::remove(path);
 }
 
