@@ -203,6 +203,7 @@ struct Scalar {
   }
   // Dots gather products of u and s cheaply. They are exact while, for each two neighbouring bytes
   // of a lane, the products added up stay below 2^15; a vocabulary may then keep pairs in 16 bits.
+  // Where the processor adds four products into 32 bits at once, Dots are simply I32.
   static Dots zero_dots() { return zero_i32(); }
   static Dots add_dots(Dots acc, Bytes u, Bytes s) { return dot4_u8s8(acc, u, s); }
   // The sum of each lane's products.
