@@ -20,10 +20,12 @@ WANTED_SYMBOLS = 1
 
 
 def exported(nm, object_file):
-    """The names of the symbols that an object defines for others, weak ones included."""
+    """The names of the symbols that an object defines for others, weak ones included. DW.ref.* are
+    no code: the compiler's pointers to the routines of exception handling."""
     command = [nm, "--extern-only", "--defined-only", "--demangle", str(object_file)]
     listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return [line.split(maxsplit=2)[2] for line in listing.splitlines() if line.strip()]
+    names = [line.split(maxsplit=2)[2] for line in listing.splitlines() if line.strip()]
+    return [name for name in names if not name.startswith("DW.ref.")]
 
 
 def compile_arguments(entry, source, object_file, more):

@@ -149,7 +149,8 @@ int h() {
             self.bad("src/a/b.cc", f"/* a\n   {text} */\n", "b.cc:2:")
             self.bad("tools/x.py", f"pass\n# {text}\n", "x.py:2:")
         self.good("src/a/b.cc", '// SHA-256, UTF-8 and AVX-512; Salmon et al. 2011; `now()`\n'
-                  'const S s = "2024-05-01 #12 now";\n// known, clock::now, 1/2\n')
+                  'const S s = "2024-05-01 #12 now";\n// known, clock::now, 1/2\n'
+                  '// certain by now; "2026-03-14"\n')
 
     def test_no_names_of_machines_hosts_and_assistants(self):
         for text in ("/wor" + "k/main", "/tm" + "p/x", "pyp" + "i.org", "Claud" + "e",
