@@ -1,0 +1,31 @@
+// What the methods of strings and the filters of the same names share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "text/template/runtime.h"
+
+namespace strata::jinja {
+
+Text upper(Runtime& runtime, const Text& text);
+Text lower(Runtime& runtime, const Text& text);
+Text capitalize(Runtime& runtime, const Text& text);
+
+enum class Side { kLeft = 1, kRight = 2, kBoth = 3 };
+// Without the code points of `characters` at its ends; no characters given: white space.
+Text strip(Runtime& runtime, const Text& text, std::optional<std::string_view> characters,
+           Side side);
+
+// count < 0: all.
+Text replace(Runtime& runtime, const Text& text, const Text& from, const Text& to,
+             std::int64_t count);
+std::vector<Text> split_lines(Runtime& runtime, const Text& text, bool keep_ends);
+
+// Byte offset of the first `needle` at or after `from`; npos. Linear time.
+std::size_t find_text(std::string_view text, std::string_view needle, std::size_t from);
+
+Text join(Runtime& runtime, const Text& separator, const std::vector<Text>& items);
+
+}  // namespace strata::jinja
