@@ -56,7 +56,9 @@ fuzz: ## every fuzz target (or FUZZ_TARGET) for FUZZ_SECONDS from its seeds
 
 bench: ## microbenchmarks
 	$(call build,bench)
-	shopt -s nullglob; for program in build-bench/*_bench; do $$program; done
+	shopt -s nullglob; programs=(build-bench/*_bench); \
+	[ $${#programs[@]} -gt 0 ] || { echo "make bench: there are no benchmarks" >&2; exit 1; }; \
+	for program in "$${programs[@]}"; do "$$program"; done
 
 tidy: ## clang-format and clang-tidy over every source
 	$(call configure,release)
