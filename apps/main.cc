@@ -1,6 +1,7 @@
 // The strata program: one subcommand per file.
-#include <CLI/CLI.hpp>
 #include <unistd.h>
+
+#include <CLI/CLI.hpp>
 
 #include "commands.h"
 

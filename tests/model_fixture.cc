@@ -1,6 +1,9 @@
 #include "tests/model_fixture.h"
 
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
+#include <random>
 
 #include "base/file.h"
 #include "formats/registry.h"
@@ -35,7 +38,8 @@ Result<std::unique_ptr<LoadedModel>> load_model(const std::string& path,
   STRATA_ASSIGN(model->graph, build_graph(model->manifest));
   STRATA_ASSIGN(model->device, make_cpu_device(options.cpu));
   const CacheFormat cache = options.cpu.reference ? CacheFormat::kF32 : CacheFormat::kF16;
-  DeviceCosts costs{kBlockTokens, {}, model->device->segment_bytes(model->graph, options.step)};
+  DeviceCosts costs{kBlockTokens, {}, 0};
+  STRATA_ASSIGN(costs.segment_bytes, model->device->segment_bytes(model->graph, options.step));
   for (const CacheGroupSpec& group : model->graph.cache_groups)
     costs.cache_block_bytes.push_back(cache_block_bytes(group, cache));
   STRATA_ASSIGN(
@@ -94,6 +98,91 @@ Status reencode_model(const std::string& from, FormatId format, const std::strin
   if (!encoded)
     return unsupported("no matrix of '{}' has rows that {} can encode", from, ops->info.name);
   return writer.write(to);
+}
+
+namespace {
+
+// Adds tensors of reproducible noise to a file.
+class TinyWriter {
+ public:
+  explicit TinyWriter(const TinyShape& shape) : shape_(shape) { data_.reserve(1024); }
+
+  void matrix(const std::string& name, std::int64_t rows, std::int64_t columns) {
+    const FormatOps& ops = *find_format(shape_.format);
+    const auto values = noise(rows * columns, 1.0f / std::sqrt(static_cast<float>(columns)));
+    const std::int64_t size = row_bytes(ops.info, columns);
+    data_.emplace_back(static_cast<std::size_t>(rows * size));
+    for (std::int64_t row = 0; row < rows; ++row)
+      ops.encode_row(values.data() + row * columns, columns, data_.back().data() + row * size);
+    if (shape_.with_nan && name == "output.weight")  // the first block's f16 scale
+      data_.back()[0] = 0xff, data_.back()[1] = 0x7f;
+    const std::uint64_t extents[] = {static_cast<std::uint64_t>(columns),
+                                     static_cast<std::uint64_t>(rows)};
+    writer_.add_tensor(name, shape_.format, extents, data_.back());
+  }
+
+  void vector(const std::string& name, std::int64_t elements) {
+    const std::vector<float> ones(static_cast<std::size_t>(elements), 1.0f);
+    data_.emplace_back(ones.size() * sizeof(float));
+    std::memcpy(data_.back().data(), ones.data(), data_.back().size());
+    const std::uint64_t extents[] = {static_cast<std::uint64_t>(elements)};
+    writer_.add_tensor(name, FormatId::F32, extents, data_.back());
+  }
+
+  Status write(const std::string& path) {
+    const TinyShape& s = shape_;
+    writer_.add("general.architecture", "llama");
+    number("block_count", s.layers);
+    number("embedding_length", s.embedding);
+    number("context_length", s.context);
+    number("feed_forward_length", s.feed_forward);
+    number("attention.head_count", s.heads);
+    number("attention.head_count_kv", s.kv_heads);
+    writer_.add("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    const std::int64_t kv = s.embedding / s.heads * s.kv_heads;
+    matrix("token_embd.weight", s.vocabulary, s.embedding);
+    for (std::int32_t i = 0; i < s.layers; ++i) {
+      const std::string layer = fmt::format("blk.{}.", i);
+      vector(layer + "attn_norm.weight", s.embedding);
+      matrix(layer + "attn_q.weight", s.embedding, s.embedding);
+      matrix(layer + "attn_k.weight", kv, s.embedding);
+      matrix(layer + "attn_v.weight", kv, s.embedding);
+      matrix(layer + "attn_output.weight", s.embedding, s.embedding);
+      vector(layer + "ffn_norm.weight", s.embedding);
+      matrix(layer + "ffn_gate.weight", s.feed_forward, s.embedding);
+      matrix(layer + "ffn_up.weight", s.feed_forward, s.embedding);
+      matrix(layer + "ffn_down.weight", s.embedding, s.feed_forward);
+    }
+    vector("output_norm.weight", s.embedding);
+    matrix("output.weight", s.vocabulary, s.embedding);
+    return writer_.write(path);
+  }
+
+ private:
+  void number(const std::string& key, std::int32_t value) {
+    writer_.add("llama." + key, static_cast<std::uint32_t>(value));
+  }
+  std::vector<float> noise(std::int64_t count, float deviation) {
+    std::vector<float> out(static_cast<std::size_t>(count));
+    // The sum of twelve uniform numbers is nearly normal, and the same everywhere.
+    for (float& x : out) {
+      float sum = -6;
+      for (int i = 0; i < 12; ++i) sum += static_cast<float>(random_()) / 4294967296.0f;
+      x = sum * deviation;
+    }
+    return out;
+  }
+
+  const TinyShape shape_;
+  GgufWriter writer_;
+  std::vector<std::vector<std::uint8_t>> data_;
+  std::mt19937 random_{1234};
+};
+
+}  // namespace
+
+Status write_tiny_model(const std::string& path, const TinyShape& shape) {
+  return TinyWriter(shape).write(path);
 }
 
 TemporaryFolder::TemporaryFolder() {

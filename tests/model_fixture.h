@@ -42,6 +42,20 @@ Result<std::unique_ptr<LoadedModel>> load_model(const std::string& path,
 // multiple of its block. Fails when not one matrix could be encoded.
 Status reencode_model(const std::string& from, FormatId format, const std::string& to);
 
+// Shape of a llama model with random weights, small enough for any test.
+struct TinyShape {
+  std::int32_t layers = 2;
+  std::int32_t embedding = 64;
+  std::int32_t heads = 4;
+  std::int32_t kv_heads = 2;
+  std::int32_t feed_forward = 96;
+  std::int32_t vocabulary = 96;
+  std::int32_t context = 256;
+  FormatId format = FormatId::Q8_0;
+  bool with_nan = false;  // one weight of the output head is not a number
+};
+Status write_tiny_model(const std::string& path, const TinyShape& shape);
+
 // A folder of this test run's own, removed with the object.
 class TemporaryFolder {
  public:

@@ -18,6 +18,6 @@ inline bool shared_data_present() { return std::filesystem::exists(shared_data_r
 
 // Skips the test where the checkout has no reference data beside it; once the folder is there,
 // a missing file is a failure, never a skip.
-#define STRATA_REQUIRE_SHARED_DATA()                                                    \
-  if (!::strata::testing::shared_data_present())                                        \
+#define STRATA_REQUIRE_SHARED_DATA()             \
+  if (!::strata::testing::shared_data_present()) \
   GTEST_SKIP() << "no reference data beside this checkout (../shared/data): not tested"

@@ -1,4 +1,5 @@
-// IEEE half and bfloat16 conversions, portable and exact; narrowing rounds to nearest even.
+// IEEE half and bfloat16 conversions, portable and exact; narrowing rounds to nearest even. Always
+// inlined, as kernels of every ISA call them: a shared copy might be made for any one of those.
 #pragma once
 
 #include <bit>
@@ -6,20 +7,20 @@
 
 namespace strata {
 
-inline float f16_to_f32(std::uint16_t h) {
+[[gnu::always_inline]] inline float f16_to_f32(std::uint16_t h) {
   const std::uint32_t sign = static_cast<std::uint32_t>(h & 0x8000u) << 16;
   const std::uint32_t exponent = (h >> 10) & 0x1fu;
   const std::uint32_t mantissa = h & 0x3ffu;
-  if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
+  if (exponent == 0x1f) return __builtin_bit_cast(float, sign | 0x7f800000u | (mantissa << 13));
   if (exponent == 0) {
     // A subnormal half is mantissa * 2^-24, exact in f32.
     const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
-    return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
+    return __builtin_bit_cast(float, sign | __builtin_bit_cast(std::uint32_t, magnitude));
   }
-  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+  return __builtin_bit_cast(float, sign | ((exponent + 112) << 23) | (mantissa << 13));
 }
 
-inline std::uint16_t f32_to_f16(float f) {
+[[gnu::always_inline]] inline std::uint16_t f32_to_f16(float f) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(f);
   const std::uint16_t sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
   const std::uint32_t magnitude = bits & 0x7fffffffu;
@@ -35,11 +36,11 @@ inline std::uint16_t f32_to_f16(float f) {
   return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
 }
 
-inline float bf16_to_f32(std::uint16_t h) {
+[[gnu::always_inline]] inline float bf16_to_f32(std::uint16_t h) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(h) << 16);
 }
 
-inline std::uint16_t f32_to_bf16(float f) {
+[[gnu::always_inline]] inline std::uint16_t f32_to_bf16(float f) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(f);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
   return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);

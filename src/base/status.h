@@ -1,13 +1,13 @@
 // Errors as values. A Status carries a code and one sentence a user can act on.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
-
-#include <fmt/format.h>
 
 namespace strata {
 
@@ -109,10 +109,9 @@ class [[nodiscard]] Result {
 #define STRATA_CONCAT(a, b) STRATA_CONCAT_INNER(a, b)
 
 // Returns from the enclosing function when the Status expression is an error.
-#define STRATA_TRY(expression)                                            \
-  do {                                                                    \
-    if (::strata::Status strata_status = (expression); !strata_status.ok()) \
-      return strata_status;                                               \
+#define STRATA_TRY(expression)                                                                    \
+  do {                                                                                            \
+    if (::strata::Status strata_status = (expression); !strata_status.ok()) return strata_status; \
   } while (false)
 
 // Assigns the value of a Result to `target` (a declaration or an lvalue), or returns its error.

@@ -20,9 +20,9 @@ struct StrongId {
   bool valid() const { return value >= 0; }
 };
 
-using BlockId = StrongId<struct BlockTag>;                       // a block of one cache pool
-using SequenceId = StrongId<struct SequenceTag, std::int64_t>;   // one token sequence in the engine
-using RequestId = StrongId<struct RequestTag, std::int64_t>;     // one submitted request
+using BlockId = StrongId<struct BlockTag>;                      // a block of one cache pool
+using SequenceId = StrongId<struct SequenceTag, std::int64_t>;  // one token sequence in the engine
+using RequestId = StrongId<struct RequestTag, std::int64_t>;    // one submitted request
 
 constexpr Bytes kKiB = 1024;
 constexpr Bytes kMiB = 1024 * kKiB;

@@ -114,11 +114,17 @@ class Device {
   virtual Status prepare(FormatId format, std::int64_t columns, std::int64_t rows,
                          std::span<const std::uint8_t> source, std::uint8_t* destination) = 0;
 
+  // Decodes a one-dimensional tensor to f32. REQUIRES: destination holds `elements` f32.
+  virtual Status prepare_vector(FormatId format, std::int64_t elements,
+                                std::span<const std::uint8_t> source,
+                                std::uint8_t* destination) = 0;
+
   // REQUIRES: the graph is valid and the spec's views fit it; all outlive the segment.
   virtual Result<std::unique_ptr<Segment>> bind(const SegmentSpec& spec) = 0;
 
-  // Bytes bind() will allocate besides what the spec brings.
-  virtual Bytes segment_bytes(const Graph& graph, const StepLimits& limits) const = 0;
+  // Bytes bind() will allocate besides what the spec brings. Fails with kUnsupported, naming the
+  // tensor, where the device cannot compute with a weight's format.
+  virtual Result<Bytes> segment_bytes(const Graph& graph, const StepLimits& limits) const = 0;
 
   // Copies whole blocks of a group's cache.
   virtual Status copy_block(const CacheView& cache, BlockId from, BlockId to) = 0;

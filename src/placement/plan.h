@@ -12,12 +12,6 @@
 
 namespace strata {
 
-// What was measured of the machine.
-struct HardwareProfile {
-  Bytes memory_available = 0;  // RAM this process may use
-  int physical_cores = 1;      // within the process's CPU set
-};
-
 struct Workload {
   std::int32_t context = 0;    // tokens per sequence; 0: the model's own, reduced to what fits
   std::int32_t sequences = 1;  // that may hold their whole context at once

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "formats/registry.h"
 #include "weights/weight_store.h"
 
 namespace strata {
@@ -27,13 +26,12 @@ class Loader {
   Status load(const Weight& weight, std::uint8_t* destination, WeightView& view) {
     const TensorInfo* tensor = manifest_.file().find_tensor(weight.name);
     if (tensor == nullptr) return internal_error("tensor '{}' vanished", weight.name);
-    STRATA_ASSIGN(const FormatOps* format, require_format(weight.format, weight.name));
     view.columns = weight.columns;
     view.rows = weight.rows;
     if (weight.role == WeightRole::kVector) {
       view.format = FormatId::F32;
       view.pieces = {{destination, 0, 1}};
-      return load_vector(*tensor, *format, destination);
+      return load_vector(*tensor, destination);
     }
     view.format = weight.format;
     const Bytes slice_bytes = tensor->bytes / static_cast<Bytes>(weight.slices);
@@ -46,13 +44,14 @@ class Loader {
   }
 
  private:
-  Status load_vector(const TensorInfo& tensor, const FormatOps& format, std::uint8_t* destination) {
+  Status load_vector(const TensorInfo& tensor, std::uint8_t* destination) {
     if (tensor.bytes > staging_.size())
       return unsupported("tensor '{}' has {} bytes; one-dimensional tensors may have {}",
                          tensor.name, tensor.bytes, staging_.size());
     STRATA_ASSIGN(const auto bytes, read(tensor, tensor.offset, tensor.bytes));
-    format.decode_row(bytes.data(), static_cast<std::int64_t>(tensor.row_elements()),
-                      reinterpret_cast<float*>(destination));
+    const Status status = device_.prepare_vector(
+        tensor.format, static_cast<std::int64_t>(tensor.row_elements()), bytes, destination);
+    if (!status.ok()) return status.with_context(fmt::format("tensor '{}'", tensor.name));
     return advance(tensor.bytes);
   }
 
@@ -68,7 +67,9 @@ class Loader {
       const Bytes at = static_cast<Bytes>(row) * row_bytes;
       STRATA_ASSIGN(const auto bytes,
                     read(tensor, offset + at, static_cast<Bytes>(rows) * row_bytes));
-      STRATA_TRY(device_.prepare(weight.format, weight.columns, rows, bytes, destination + at));
+      const Status status =
+          device_.prepare(weight.format, weight.columns, rows, bytes, destination + at);
+      if (!status.ok()) return status.with_context(fmt::format("tensor '{}'", tensor.name));
       STRATA_TRY(advance(bytes.size()));
     }
     return {};

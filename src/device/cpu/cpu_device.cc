@@ -31,8 +31,10 @@ class CpuDevice final : public Device {
   Result<Buffer> allocate(Bytes bytes) override;
   Status prepare(FormatId format, std::int64_t columns, std::int64_t rows,
                  std::span<const std::uint8_t> source, std::uint8_t* destination) override;
+  Status prepare_vector(FormatId format, std::int64_t elements,
+                        std::span<const std::uint8_t> source, std::uint8_t* destination) override;
   Result<std::unique_ptr<Segment>> bind(const SegmentSpec& spec) override;
-  Bytes segment_bytes(const Graph& graph, const StepLimits& limits) const override;
+  Result<Bytes> segment_bytes(const Graph& graph, const StepLimits& limits) const override;
   Status copy_block(const CacheView& cache, BlockId from, BlockId to) override;
   Result<std::span<const float>> run(Segment& segment, const StepInputs& inputs) override;
 
@@ -85,25 +87,35 @@ Result<Buffer> CpuDevice::allocate(Bytes bytes) {
 Status CpuDevice::prepare(FormatId format, std::int64_t columns, std::int64_t rows,
                           std::span<const std::uint8_t> source, std::uint8_t* destination) {
   STRATA_ASSIGN(const FormatOps* ops, require_format(format, "weights"));
-  const std::int64_t row_bytes = columns / ops->info.block_elements * ops->info.block_bytes;
-  if (static_cast<std::int64_t>(source.size()) != rows * row_bytes)
-    return internal_error("{} bytes given for {} rows of {} bytes", source.size(), rows, row_bytes);
+  const std::int64_t size = row_bytes(ops->info, columns);
+  if (static_cast<std::int64_t>(source.size()) != rows * size)
+    return internal_error("{} bytes given for {} rows of {} bytes", source.size(), rows, size);
   team_.run([&](Worker& w) {
     const auto range = w.share(rows, kLanes);
-    repack_rows(*ops, source.data() + range.first * row_bytes, range.last - range.first, row_bytes,
-                destination + range.first * row_bytes);
+    repack_rows(*ops, source.data() + range.first * size, range.last - range.first, size,
+                destination + range.first * size);
   });
   return {};
 }
 
-Bytes CpuDevice::segment_bytes(const Graph& graph, const StepLimits& limits) const {
+Status CpuDevice::prepare_vector(FormatId format, std::int64_t elements,
+                                 std::span<const std::uint8_t> source, std::uint8_t* destination) {
+  STRATA_ASSIGN(const FormatOps* ops, require_format(format, "weights"));
+  if (static_cast<std::int64_t>(source.size()) != row_bytes(ops->info, elements))
+    return internal_error("{} bytes given for a vector of {} elements", source.size(), elements);
+  ops->decode_row(source.data(), elements, reinterpret_cast<float*>(destination));
+  return {};
+}
+
+Result<Bytes> CpuDevice::segment_bytes(const Graph& graph, const StepLimits& limits) const {
+  for (const Weight& weight : graph.weights)
+    STRATA_TRY(require_format(weight.format, weight.name).status());
   return layout_values(graph, limits).arena_bytes + activation_scratch_bytes(graph, limits) +
          static_cast<Bytes>(team_.size()) * worker_scratch_bytes(graph, limits, reference_);
 }
 
 Result<std::unique_ptr<Segment>> CpuDevice::bind(const SegmentSpec& spec) {
-  for (const Weight& weight : spec.graph->weights)
-    STRATA_TRY(require_format(weight.format, weight.name).status());
+  STRATA_TRY(segment_bytes(*spec.graph, spec.limits).status());
   auto segment = std::make_unique<CpuSegment>();
   segment->spec = spec;
   segment->kernels = kernels_;

@@ -1,14 +1,29 @@
 #include "device/cpu/isa_select.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <algorithm>
 
 namespace strata {
 
+#if defined(__x86_64__)
+namespace {
+
+// Half-precision conversion: leaf 1, ECX bit 29. Not every compiler's builtin knows its name.
+bool has_f16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && ((ecx >> 29) & 1u) != 0;
+}
+
+}  // namespace
+#endif
+
 std::vector<Isa> runnable_isas() {
   std::vector<Isa> isas = {Isa::kScalar};
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("f16c"))
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c())
     isas.push_back(Isa::kAvx2);
 #endif
   return isas;

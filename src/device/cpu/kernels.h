@@ -43,7 +43,8 @@ using AttentionKernel = void (*)(const AttentionTask& task);
 
 constexpr std::int32_t kAttentionPartition = 256;  // absolute positions of a partial result
 
-constexpr std::int64_t padded_value_size(std::int64_t value_size) {
+// Always inlined, since kernels of every ISA call it: a copy of its own might be made of any ISA.
+[[gnu::always_inline]] constexpr std::int64_t padded_value_size(std::int64_t value_size) {
   return (value_size + 7) / 8 * 8;
 }
 constexpr std::int64_t attention_scratch(std::int64_t query_heads, std::int64_t value_size) {

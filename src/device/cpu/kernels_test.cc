@@ -36,6 +36,23 @@ std::vector<FormatId> ids_of(FormatList<F...>) {
   return {F::kId...};
 }
 
+// Blocks at the ends of a format's integers: f16 factors are one, every byte of 6- and 8-bit scales
+// is `scale`, every byte of codes `code`.
+template <class F>
+void fill_extreme(std::vector<std::uint8_t>& rows, std::uint8_t scale, std::uint8_t code) {
+  for (std::size_t at = 0; at < rows.size(); at += F::kBytes) {
+    std::size_t byte = at;
+    for (const Field field : F::kFields)
+      for (int i = 0; i < field.bytes; ++i, ++byte)
+        rows[byte] = field.bytes == 2 ? (i == 0 ? 0x00 : 0x3c) : (field.chunk == 1 ? scale : code);
+  }
+}
+template <class... F>
+void fill_extreme(FormatId id, std::vector<std::uint8_t>& rows, std::uint8_t scale,
+                  std::uint8_t code, FormatList<F...>) {
+  ((F::kId == id ? fill_extreme<F>(rows, scale, code) : void()), ...);
+}
+
 // A matrix of random weights: plain rows, the interleaved form, and its decoded values.
 struct Matrix {
   const FormatOps* ops;
@@ -123,6 +140,27 @@ TEST_P(EveryFormat, MatMulGivesTheSameBitsOnEveryIsa) {
           SCOPED_TRACE(kernels->name);
           expect_same_bits(multiply(*kernels, m, a), expected);
         }
+      }
+}
+
+// Only a vector kernel can overflow where the scalar one has 32 bits.
+TEST_P(EveryFormat, MatMulGivesTheSameBitsAtTheEndsOfTheIntegers) {
+  const auto* ops = find_format(GetParam());
+  Matrix m(GetParam(), 8, 512, 7);
+  for (const int scale : {0x00, 0x7f, 0x80, 0xff})
+    for (const int code : {0x00, 0x7f, 0x80, 0xff})
+      for (const float value : {127.0f, -127.0f}) {
+        std::vector<std::uint8_t> plain(m.interleaved.size());
+        fill_extreme(GetParam(), plain, static_cast<std::uint8_t>(scale),
+                     static_cast<std::uint8_t>(code), AllFormats{});
+        repack_rows(*ops, plain.data(), m.rows, m.row_size, m.interleaved.data());
+        Activations a(kScalarKernels, ops->activation, 0, m.columns, 1);
+        const std::vector<float> x(512, value);
+        for (int i = 0; i < 5; ++i) a.add_row(kScalarKernels, ops->activation, x.data());
+        for (const auto& row : a.rows) a.pointers.push_back(row.data());
+        const auto expected = multiply(kScalarKernels, m, a);
+        for (const KernelTable* kernels : all_kernels())
+          expect_same_bits(multiply(*kernels, m, a), expected);
       }
 }
 

@@ -37,6 +37,11 @@ class FakeDevice final : public Device {
     return {};
   }
 
+  Status prepare_vector(FormatId, std::int64_t, std::span<const std::uint8_t>,
+                        std::uint8_t*) override {
+    return {};
+  }
+
   Result<std::unique_ptr<Segment>> bind(const SegmentSpec& spec) override {
     for (const CacheView& cache : spec.caches)
       if (cache.block_bytes < kBlockTokens * sizeof(TokenId))
@@ -48,7 +53,7 @@ class FakeDevice final : public Device {
     return std::unique_ptr<Segment>(std::move(segment));
   }
 
-  Bytes segment_bytes(const Graph& graph, const StepLimits& limits) const override {
+  Result<Bytes> segment_bytes(const Graph& graph, const StepLimits& limits) const override {
     return static_cast<Bytes>(limits.logit_rows) * static_cast<Bytes>(graph.vocabulary) *
            sizeof(float);
   }

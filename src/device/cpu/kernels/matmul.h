@@ -9,23 +9,26 @@ namespace strata {
 
 constexpr std::int64_t kSegmentColumns = 4096;
 
+// Writes the chunks of field kIndex and those after it of one plain block to their lane. Only
+// constant expressions touch the array of fields, whose members would be exported symbols.
+template <class V, class F, std::size_t kIndex = 0>
+void gather_fields(const std::uint8_t* source, int lane, std::uint8_t* out) {
+  if constexpr (kIndex < F::kFields.size()) {
+    constexpr Field field = F::kFields[kIndex];
+    for (int c = 0; c < field.bytes / field.chunk; ++c)
+      for (int i = 0; i < field.chunk; ++i)
+        out[(c * kLanes + lane) * field.chunk + i] = source[c * field.chunk + i];
+    gather_fields<V, F, kIndex + 1>(source + field.bytes, lane, out + field.bytes * kLanes);
+  }
+}
+
 // One block of up to eight plain rows in the interleaved layout; rows that are not there are zero.
 template <class V, class F>
 void gather_block(const std::uint8_t* rows, std::int64_t row_bytes, int count, std::int64_t block,
                   std::uint8_t* out) {
-  constexpr auto kFields = F::kFields;  // a copy: the member itself would be an exported symbol
   for (int i = 0; i < F::kBytes * kLanes; ++i) out[i] = 0;
-  for (int lane = 0; lane < count; ++lane) {
-    const std::uint8_t* source = rows + lane * row_bytes + block * F::kBytes;
-    std::uint8_t* field_out = out;
-    for (const Field field : kFields) {
-      for (int c = 0; c < field.bytes / field.chunk; ++c)
-        for (int i = 0; i < field.chunk; ++i)
-          field_out[(c * kLanes + lane) * field.chunk + i] = source[c * field.chunk + i];
-      source += field.bytes;
-      field_out += field.bytes * kLanes;
-    }
-  }
+  for (int lane = 0; lane < count; ++lane)
+    gather_fields<V, F>(rows + lane * row_bytes + block * F::kBytes, lane, out);
 }
 
 // One group of weight rows times R activation rows. `count` < 8: the rows are plain.

@@ -3,7 +3,6 @@
 // once (nearest even), so that any two vocabularies give the same bits.
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -85,7 +84,7 @@ struct Scalar {
   static F32 load_bf16(const void* p) {
     std::uint16_t h[8];
     std::memcpy(h, p, sizeof h);
-    return each([&](int i) { return std::bit_cast<float>(std::uint32_t{h[i]} << 16); });
+    return each([&](int i) { return __builtin_bit_cast(float, std::uint32_t{h[i]} << 16); });
   }
   static void store_f16(void* p, F32 a) {
     std::uint16_t h[8];
@@ -96,10 +95,10 @@ struct Scalar {
     return each([&](int i) { return static_cast<float>(a.v[i]); });
   }
   static I32 bits(F32 a) {
-    return each_i32([&](int i) { return std::bit_cast<std::int32_t>(a.v[i]); });
+    return each_i32([&](int i) { return __builtin_bit_cast(std::int32_t, a.v[i]); });
   }
   static F32 from_bits(I32 a) {
-    return each([&](int i) { return std::bit_cast<float>(a.v[i]); });
+    return each([&](int i) { return __builtin_bit_cast(float, a.v[i]); });
   }
   // Lanes first..last-1 from a, the others from b.
   static F32 select_range(int first, int last, F32 a, F32 b) {

@@ -1,0 +1,103 @@
+// Engine: one model, its plan and the loop that serves every request in one continuous batch. The
+// public interface of Strata's core; protocols and programs only translate to it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/units.h"
+#include "device/cpu/cpu_device.h"
+#include "gguf/manifest.h"
+#include "placement/plan.h"
+#include "sample/sampler.h"
+#include "weights/weight_store.h"
+
+namespace strata {
+
+struct EngineOptions {
+  int threads = 0;  // 0: one per physical core this process may use
+  Isa isa = Isa::kBest;
+  bool reference = false;        // f32 activations and cache
+  std::int32_t context = 0;      // tokens per sequence; 0: the model's own
+  std::int32_t sequences = 1;    // sequences with full context the cache holds
+  std::int32_t step_rows = 256;  // token budget of one step
+  std::int32_t logit_rows = 16;  // rows of one step whose logits are computed
+  std::int32_t running = 64;     // sequences computed at a time
+  Bytes memory = 0;              // budget; 0: what the machine has available
+};
+
+enum class FinishReason {
+  kStop,       // a stop token was chosen
+  kLength,     // max_tokens were made
+  kContext,    // the sequence fills its context
+  kCancelled,  // cancel() was called
+  kError,      // `status` says why
+};
+std::string_view to_string(FinishReason reason);
+
+struct Request {
+  std::vector<TokenId> tokens;  // at least one, shorter than the context
+  SamplingParams sampling;
+  std::int32_t max_tokens = -1;  // per choice; -1: until a stop token or the context's end
+  std::int32_t choices = 1;      // answers that share the prompt
+  std::vector<TokenId> stop_tokens;
+  std::vector<Position> logit_positions;  // prompt positions, ascending, reported to on_logits
+};
+
+// What one request gets to hear. Called on the engine's thread: must return soon and not call back
+// into the engine except submit() and cancel().
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  // Prompt tokens computed so far, of `total`.
+  virtual void on_prompt(std::int32_t /*computed*/, std::int32_t /*total*/) {}
+  // Logits after prompt position `position`; valid during the call.
+  virtual void on_logits(Position /*position*/, std::span<const float> /*logits*/) {}
+  virtual void on_token(std::int32_t choice, TokenId token) = 0;
+  // Last call for the choice; nothing follows for the request after its last choice's.
+  virtual void on_finish(std::int32_t choice, FinishReason reason, const Status& status) = 0;
+};
+
+struct EngineStats {
+  std::int64_t steps = 0;
+  std::int64_t rows = 0;       // tokens computed, recomputation included
+  std::int64_t generated = 0;  // tokens chosen
+  std::int64_t preemptions = 0;
+  std::int32_t running = 0;
+  std::int32_t waiting = 0;
+  double plan_seconds = 0;     // scheduling
+  double compute_seconds = 0;  // the device's share
+  double sample_seconds = 0;
+};
+
+// Thread-safe. Destruction cancels what is left and joins the loop.
+class Engine {
+ public:
+  // `progress` may be empty; see LoadProgress.
+  static Result<std::unique_ptr<Engine>> load(const std::string& path, const EngineOptions& options,
+                                              const LoadProgress& progress);
+  // As load, from a manifest that was read already.
+  static Result<std::unique_ptr<Engine>> load(ModelManifest manifest, const EngineOptions& options,
+                                              const LoadProgress& progress);
+  virtual ~Engine() = default;
+
+  // The sink lives until its last on_finish has returned. Errors of the request itself (empty,
+  // too long, bad parameters) come back here and the sink is not called.
+  virtual Result<RequestId> submit(Request request, std::shared_ptr<Sink> sink) = 0;
+  // Ends the request within one step; its choices finish as kCancelled. Unknown ids are ignored.
+  virtual void cancel(RequestId id) = 0;
+
+  virtual EngineStats stats() const = 0;
+  virtual const ModelManifest& manifest() const = 0;
+  virtual const PlacementPlan& plan() const = 0;
+  virtual const std::string& device_name() const = 0;
+  virtual std::int32_t vocabulary() const = 0;
+  std::int32_t context() const { return plan().context; }
+  // Who holds how much of the budget.
+  virtual std::map<std::string, Bytes> memory_by_owner() const = 0;
+};
+
+}  // namespace strata

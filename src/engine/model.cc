@@ -1,0 +1,80 @@
+#include "engine/model.h"
+
+#include "models/all.h"
+#include "probe/machine.h"
+
+namespace strata {
+namespace {
+
+// Part of what the system has available that a model takes unasked; the rest is for others.
+constexpr double kDefaultShare = 0.9;
+
+Status check_options(const EngineOptions& options) {
+  const auto within = [](std::int64_t value, std::int64_t low, std::int64_t high) {
+    return value >= low && value <= high;
+  };
+  if (!within(options.context, 0, 1 << 28))
+    return invalid_argument("a context of {} tokens is not possible", options.context);
+  if (!within(options.sequences, 1, 65536))
+    return invalid_argument("{} sequences are not possible; 1 to 65536 are", options.sequences);
+  if (!within(options.step_rows, 1, 65536))
+    return invalid_argument("{} rows per step are not possible; 1 to 65536 are", options.step_rows);
+  if (!within(options.logit_rows, 1, options.step_rows))
+    return invalid_argument("{} logit rows per step are not possible; 1 to {} are",
+                            options.logit_rows, options.step_rows);
+  if (!within(options.running, 1, 65536))
+    return invalid_argument("{} running sequences are not possible; 1 to 65536 are",
+                            options.running);
+  return {};
+}
+
+Status reserve(Model& model, const std::string& owner, Bytes bytes) {
+  STRATA_ASSIGN(auto reservation, model.ledger->reserve(owner, bytes));
+  model.reservations.push_back(std::move(reservation));
+  return {};
+}
+
+Status reserve_plan(Model& model) {
+  const PlacementPlan& plan = model.plan;
+  model.ledger = std::make_unique<MemoryLedger>(plan.budget);
+  STRATA_TRY(reserve(model, "program", plan.program));
+  STRATA_TRY(reserve(model, "weights", plan.weights));
+  STRATA_TRY(reserve(model, "staging", plan.staging));
+  STRATA_TRY(reserve(model, "activations", plan.segment));
+  return reserve(model, "cache", plan.cache);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> load_model(ModelManifest manifest, const EngineOptions& options,
+                                          const LoadProgress& progress) {
+  STRATA_TRY(check_options(options));
+  auto model = std::make_unique<Model>();
+  model->manifest = std::move(manifest);
+  STRATA_ASSIGN(model->graph, build_graph(model->manifest));
+  const HardwareProfile profile = probe_machine();
+  const int threads = options.threads > 0 ? options.threads : profile.physical_cores;
+  STRATA_ASSIGN(model->device, make_cpu_device({threads, options.isa, options.reference}));
+  model->device_name = model->device->info().name;
+
+  const CacheFormat cache = options.reference ? CacheFormat::kF32 : CacheFormat::kF16;
+  const Workload workload{
+      options.context, options.sequences, {options.step_rows, options.logit_rows}};
+  DeviceCosts costs{kBlockTokens, {}, 0};
+  STRATA_ASSIGN(costs.segment_bytes, model->device->segment_bytes(model->graph, workload.step));
+  for (const CacheGroupSpec& group : model->graph.cache_groups)
+    costs.cache_block_bytes.push_back(cache_block_bytes(group, cache));
+  const Bytes budget =
+      options.memory > 0
+          ? options.memory
+          : static_cast<Bytes>(kDefaultShare * static_cast<double>(profile.memory_available));
+  STRATA_ASSIGN(model->plan, make_plan(model->graph, workload, costs, budget));
+  STRATA_TRY(reserve_plan(*model));
+  STRATA_ASSIGN(model->weights, WeightStore::load(model->manifest, model->graph, model->plan,
+                                                  *model->device, progress));
+  STRATA_ASSIGN(model->executor, Executor::create(model->graph, model->plan, *model->weights, cache,
+                                                  *model->device));
+  return model;
+}
+
+}  // namespace strata

@@ -1,0 +1,24 @@
+// Asks the system what this process may use.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "placement/hardware_profile.h"
+
+namespace strata {
+
+// Never fails: what cannot be read is taken as one core and as 1 GiB.
+HardwareProfile probe_machine();
+
+// The value in bytes of a /proc/meminfo line such as "MemAvailable:   123 kB".
+std::optional<Bytes> meminfo_field(std::string_view text, std::string_view field);
+
+// The whole cores a control group's "quota period" allows, at least 1; nullopt for "max 100000".
+std::optional<int> cores_of_quota(std::string_view cpu_max);
+
+// The largest resident set this process has had, or 0 where the system does not tell.
+Bytes peak_resident_bytes();
+
+}  // namespace strata

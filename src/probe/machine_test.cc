@@ -1,0 +1,31 @@
+#include "probe/machine.h"
+
+#include <gtest/gtest.h>
+
+namespace strata {
+namespace {
+
+TEST(Machine, ReadsMeminfoFieldsByWholeName) {
+  const std::string text = "MemTotal: 100 kB\nMemAvailableX: 1 kB\nMemAvailable:   64 kB\n";
+  EXPECT_EQ(meminfo_field(text, "MemAvailable"), 64 * kKiB);
+  EXPECT_EQ(meminfo_field(text, "SwapFree"), std::nullopt);
+  EXPECT_EQ(meminfo_field("MemAvailable: many kB", "MemAvailable"), std::nullopt);
+}
+
+TEST(Machine, TurnsACpuQuotaIntoWholeCores) {
+  EXPECT_EQ(cores_of_quota("max 100000\n"), std::nullopt);
+  EXPECT_EQ(cores_of_quota("250000 100000\n"), 2);
+  EXPECT_EQ(cores_of_quota("50000 100000\n"), 1);
+  EXPECT_EQ(cores_of_quota("50000 0\n"), std::nullopt);
+  EXPECT_EQ(cores_of_quota(""), std::nullopt);
+}
+
+TEST(Machine, FindsMemoryAndCores) {
+  const HardwareProfile profile = probe_machine();
+  EXPECT_GT(profile.memory_available, 0u);
+  EXPECT_GE(profile.physical_cores, 1);
+  EXPECT_GT(peak_resident_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,305 @@
+// The law of exactness: the logits of a token depend on its sequence alone, bit for bit, whatever
+// shares the step. Every architecture in every format, in every way a sequence can be computed.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <map>
+#include <random>
+
+#include "formats/all.h"
+#include "schedule/scheduler.h"
+#include "tests/model_fixture.h"
+#include "tests/shared_data.h"
+
+namespace strata {
+namespace {
+
+using testing::LoadedModel;
+using testing::ModelOptions;
+
+constexpr int kGenerated = 5;
+
+// Logits by position; tokens as they were in the end.
+struct Trace {
+  std::vector<TokenId> tokens;
+  std::map<Position, std::vector<float>> logits;
+};
+
+struct Mode {
+  std::string name;
+  std::int32_t max_rows = 256;
+  std::int32_t max_chunk = 1 << 20;
+  bool together = true;   // all sequences at once, or one after the other
+  int preempt_every = 0;  // steps between forced preemptions
+  bool fork = false;      // a child per sequence that goes on with another token
+};
+
+// Drives sequences through the scheduler and executor of a model and records every logits row.
+class Driver {
+ public:
+  Driver(LoadedModel& model, const Mode& mode) : model_(model), mode_(mode) {
+    const auto groups = model.executor->cache_groups();
+    auto scheduler =
+        Scheduler::create({mode.max_rows, mode.max_rows, 64, {groups.begin(), groups.end()}});
+    EXPECT_TRUE(scheduler.ok());
+    scheduler_ = std::make_unique<Scheduler>(std::move(scheduler).value());
+    scheduler_->set_max_chunk(mode.max_chunk);
+  }
+
+  // `generate`: tokens appended to each prompt. Children, if the mode forks, follow the prompts.
+  std::vector<Trace> run(const std::vector<std::vector<TokenId>>& prompts, int generate) {
+    traces_.resize(mode_.fork ? 2 * prompts.size() : prompts.size());
+    target_.clear();
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      target_.push_back(prompts[i].size() + static_cast<std::size_t>(generate));
+      std::vector<Position> all(prompts[i].size());
+      for (std::size_t p = 0; p < all.size(); ++p) all[p] = static_cast<Position>(p);
+      const Status status = scheduler_->add(
+          {SequenceId{static_cast<std::int64_t>(i)}, prompts[i], std::move(all), true, 0});
+      EXPECT_TRUE(status.ok()) << status.message();
+      if (!mode_.together) drain();
+    }
+    drain();
+    return std::move(traces_);
+  }
+
+  std::int64_t preemptions() const { return scheduler_->stats().preemptions; }
+
+ private:
+  void drain() {
+    for (int step = 1;; ++step) {
+      const StepPlan& plan = scheduler_->plan_step();
+      if (plan.empty()) return;
+      const auto rows = model_.executor->run(plan);
+      ASSERT_TRUE(rows.ok()) << rows.status().message();
+      commit(plan, *rows);
+      if (mode_.preempt_every > 0 && step % mode_.preempt_every == 0) preempt_one(step);
+      ASSERT_TRUE(scheduler_->check_invariants().ok());
+    }
+  }
+
+  void commit(const StepPlan& plan, const LogitRows& rows) {
+    struct Answer {
+      SequenceId id;
+      Position keep;
+      std::vector<TokenId> appended;
+      bool finished;
+      bool first;
+    };
+    std::vector<Answer> answers;
+    std::int32_t row = 0;
+    for (const SequenceSlice& slice : plan.slices) {
+      Trace& trace = traces_[static_cast<std::size_t>(slice.sequence.value)];
+      const auto& tokens = scheduler_->find(slice.sequence)->tokens;
+      Answer answer{slice.sequence, static_cast<Position>(slice.tokens.size()), {}, false, false};
+      for (std::size_t i = 0; i < slice.tokens.size(); ++i) {
+        if (slice.wants_logits[i] == 0) continue;
+        const auto logits = rows.row(row++);
+        const auto position = slice.first + static_cast<Position>(i);
+        trace.logits[position].assign(logits.begin(), logits.end());
+        if (position + 1 == static_cast<Position>(tokens.size())) {
+          answer.appended = {best(logits)};
+          answer.first = trace.tokens.empty();
+        }
+      }
+      if (!answer.appended.empty()) {
+        trace.tokens = tokens;
+        const auto target = target_[static_cast<std::size_t>(slice.sequence.value)];
+        answer.finished = tokens.size() >= target;
+        if (answer.finished) answer.appended.clear();
+      }
+      answers.push_back(std::move(answer));
+    }
+    std::vector<Confirmed> confirmed;
+    for (const Answer& a : answers) confirmed.push_back({a.id, a.keep, a.appended, a.finished});
+    const Status status = scheduler_->commit(confirmed);
+    ASSERT_TRUE(status.ok()) << status.message();
+    if (!mode_.fork) return;
+    for (const Answer& a : answers)
+      if (a.first && !a.finished && static_cast<std::size_t>(a.id.value) * 2 < traces_.size())
+        fork(a.id, a.appended.front());
+  }
+
+  void fork(SequenceId parent, TokenId chosen) {
+    const auto child = parent.value + static_cast<std::int64_t>(traces_.size() / 2);
+    target_.resize(traces_.size(), target_[static_cast<std::size_t>(parent.value)]);
+    target_[static_cast<std::size_t>(child)] = target_[static_cast<std::size_t>(parent.value)];
+    const Status status = scheduler_->fork(parent, SequenceId{child}, other_token(chosen));
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+
+  void preempt_one(int step) {
+    const auto id = SequenceId{step % static_cast<std::int64_t>(traces_.size())};
+    const Sequence* sequence = scheduler_->find(id);
+    if (sequence == nullptr || sequence->computed == 0) return;
+    const Status status = scheduler_->force_preempt(id);
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+
+ public:
+  static TokenId best(std::span<const float> logits) {
+    return static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());
+  }
+  static TokenId other_token(TokenId chosen) { return chosen == 0 ? 1 : chosen - 1; }
+
+ private:
+  LoadedModel& model_;
+  const Mode mode_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::vector<Trace> traces_;
+  std::vector<std::size_t> target_;
+};
+
+// Sixteen prompts whose lengths lie around every edge: the tile of 4 rows, the block of 32 tokens,
+// the attention partition of 256 positions, and past two of them.
+std::vector<std::vector<TokenId>> make_prompts() {
+  std::vector<std::vector<TokenId>> prompts;
+  std::mt19937 random(99);
+  for (const int length : {1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 63, 65, 130, 257, 530}) {
+    prompts.emplace_back();
+    for (int i = 0; i < length; ++i) prompts.back().push_back(static_cast<TokenId>(random() % 500));
+  }
+  return prompts;
+}
+
+// Positions that `mode` delivered must carry the baseline's bits; every one must be there.
+void expect_same(const Trace& got, const Trace& expected, const std::string& what) {
+  ASSERT_EQ(got.tokens, expected.tokens) << what;
+  ASSERT_EQ(got.logits.size(), expected.logits.size()) << what;
+  for (const auto& [position, row] : expected.logits) {
+    const auto found = got.logits.find(position);
+    ASSERT_NE(found, got.logits.end()) << what << " position " << position;
+    for (std::size_t v = 0; v < row.size(); ++v)
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(row[v]),
+                std::bit_cast<std::uint32_t>(found->second[v]))
+          << what << " position " << position << " token " << v;
+  }
+}
+
+class ExactnessLaw : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { STRATA_REQUIRE_SHARED_DATA(); }
+
+  static Result<std::unique_ptr<LoadedModel>> load(const std::string& path, int threads,
+                                                   std::int32_t sequences, Isa isa = Isa::kBest) {
+    ModelOptions options;
+    options.cpu = {threads, isa, false};
+    options.sequences = sequences;
+    return testing::load_model(path, options);
+  }
+
+  void check_model(const std::string& path) {
+    const auto prompts = make_prompts();
+    auto one_thread = load(path, 1, 16);
+    ASSERT_TRUE(one_thread.ok()) << one_thread.status().message();
+    const auto alone =
+        Driver(**one_thread, {.name = "alone", .together = false}).run(prompts, kGenerated);
+    auto two_threads = load(path, 2, 16);
+    ASSERT_TRUE(two_threads.ok());
+    const Mode modes[] = {
+        {.name = "batched"},
+        {.name = "chunks of 7", .max_rows = 61, .max_chunk = 7},
+        {.name = "chunks of 37, preempted", .max_rows = 150, .max_chunk = 37, .preempt_every = 3},
+    };
+    for (const Mode& mode : modes) {
+      const auto traces = Driver(**two_threads, mode).run(prompts, kGenerated);
+      for (std::size_t i = 0; i < prompts.size(); ++i)
+        expect_same(traces[i], alone[i], fmt::format("{}, prompt {}", mode.name, i));
+    }
+    check_scarce_cache(path, prompts, alone);
+    check_prompt_rows(**two_threads, alone);
+    check_forks(**two_threads, prompts, alone);
+  }
+
+  // A pool for one whole context under sixteen sequences: the scheduler must preempt by itself.
+  static void check_scarce_cache(const std::string& path,
+                                 const std::vector<std::vector<TokenId>>& prompts,
+                                 const std::vector<Trace>& alone) {
+    auto model = load(path, 2, 1);
+    ASSERT_TRUE(model.ok());
+    Driver driver(**model, {.name = "scarce cache"});
+    const auto traces = driver.run(prompts, kGenerated);
+    EXPECT_GT(driver.preemptions(), 0);
+    for (std::size_t i = 0; i < prompts.size(); ++i)
+      expect_same(traces[i], alone[i], fmt::format("scarce cache, prompt {}", i));
+  }
+
+  // Tokens that were generated one by one, now as a prompt.
+  static void check_prompt_rows(LoadedModel& model, const std::vector<Trace>& alone) {
+    std::vector<std::vector<TokenId>> whole;
+    for (const Trace& trace : alone) whole.push_back(trace.tokens);
+    const auto traces = Driver(model, {.name = "prompt rows"}).run(whole, 0);
+    for (std::size_t i = 0; i < whole.size(); ++i)
+      expect_same(traces[i], alone[i], fmt::format("prompt rows, prompt {}", i));
+  }
+
+  static void check_forks(LoadedModel& model, const std::vector<std::vector<TokenId>>& prompts,
+                          const std::vector<Trace>& alone) {
+    const auto forked = Driver(model, {.name = "forked", .fork = true}).run(prompts, kGenerated);
+    std::vector<std::vector<TokenId>> child_prompts = prompts;
+    for (std::size_t i = 0; i < prompts.size(); ++i)
+      child_prompts[i].push_back(Driver::other_token(
+          Driver::best(alone[i].logits.at(static_cast<Position>(prompts[i].size()) - 1))));
+    const auto children =
+        Driver(model, {.name = "children", .together = false}).run(child_prompts, kGenerated - 1);
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      expect_same(forked[i], alone[i], fmt::format("forked parent {}", i));
+      Trace expected = children[i];
+      // The child inherits the prompt's rows and delivers none of them.
+      std::erase_if(expected.logits, [&](const auto& entry) {
+        return entry.first < static_cast<Position>(prompts[i].size());
+      });
+      expect_same(forked[i + prompts.size()], expected, fmt::format("forked child {}", i));
+    }
+  }
+};
+
+template <class... F>
+std::vector<FormatId> ids_of(FormatList<F...>) {
+  return {F::kId...};
+}
+
+TEST_P(ExactnessLaw, HoldsInEveryModeAndFormat) {
+  const auto base =
+      (testing::shared_data_root() / "reference" / (std::string(GetParam()) + ".gguf")).string();
+  const testing::TemporaryFolder folder;
+  int checked = 0;
+  for (const FormatId format : ids_of(AllFormats{})) {
+    SCOPED_TRACE(format_name(format));
+    const std::string path = folder.path("model.gguf");
+    const Status status = testing::reencode_model(base, format, path);
+    if (status.code() == StatusCode::kUnsupported) continue;  // rows too short for the format
+    ASSERT_TRUE(status.ok()) << status.message();
+    check_model(path);
+    if (HasFatalFailure()) return;
+    ++checked;
+  }
+  EXPECT_GE(checked, 8);
+  std::printf("%s: %d formats\n", GetParam(), checked);
+}
+
+TEST_P(ExactnessLaw, HoldsAcrossInstructionSets) {
+  const auto base =
+      (testing::shared_data_root() / "reference" / (std::string(GetParam()) + ".gguf")).string();
+  auto scalar = load(base, 1, 16, Isa::kScalar);
+  auto best = load(base, 2, 16, Isa::kBest);
+  ASSERT_TRUE(scalar.ok() && best.ok());
+  auto prompts = make_prompts();
+  prompts.resize(14);
+  const auto expected = Driver(**scalar, {.name = "scalar"}).run(prompts, kGenerated);
+  const auto got = Driver(**best, {.name = "best"}).run(prompts, kGenerated);
+  for (std::size_t i = 0; i < prompts.size(); ++i)
+    expect_same(got[i], expected[i], fmt::format("prompt {}", i));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ExactnessLaw,
+                         ::testing::Values("llama", "llama-rope3", "llama-headdim", "mixtral",
+                                           "qwen2", "qwen3", "qwen3moe", "gemma3"),
+                         [](const auto& p) {
+                           std::string name = p.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace strata
