@@ -182,6 +182,7 @@ void EngineLoop::loop() {
     if (!plan.empty()) step(plan);
     publish_stats();
   }
+  drain_inbox();
   while (!requests_.empty()) cancel_now(requests_.begin()->first);
 }
 

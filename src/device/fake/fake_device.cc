@@ -1,6 +1,7 @@
 #include "device/fake/fake_device.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace strata {
@@ -27,8 +28,10 @@ class FakeDevice final : public Device {
   DeviceInfo info() const override { return {"fake", true}; }
 
   Result<Buffer> allocate(Bytes bytes) override {
-    auto data = std::make_shared<std::vector<std::uint8_t>>(bytes);
-    return Buffer(data->data(), bytes, data);
+    std::shared_ptr<std::uint8_t> data(static_cast<std::uint8_t*>(std::calloc(bytes, 1)),
+                                       std::free);
+    if (!data) return resource_exhausted("{} bytes of memory are not to be had", bytes);
+    return Buffer(data.get(), bytes, data);
   }
 
   Status prepare(FormatId, std::int64_t, std::int64_t, std::span<const std::uint8_t> source,
