@@ -21,9 +21,9 @@ struct CacheGroup {
 struct SequenceSlice {
   SequenceId sequence;
   Position first = 0;
-  std::span<const TokenId> tokens;                    // one row each
-  std::vector<std::uint8_t> wants_logits;             // one flag per row
-  std::vector<std::span<const BlockId>> block_tables; // one per cache group; freed entries invalid
+  std::span<const TokenId> tokens;                     // one row each
+  std::vector<std::uint8_t> wants_logits;              // one flag per row
+  std::vector<std::span<const BlockId>> block_tables;  // one per cache group; freed entries invalid
 };
 
 struct BlockCopy {
@@ -34,10 +34,10 @@ struct BlockCopy {
 
 // Spans point into the scheduler and stay valid until its next call.
 struct StepPlan {
-  std::vector<BlockCopy> copies;  // done before any row is computed
+  std::vector<BlockCopy> copies;  // done in this order, before any row
   std::vector<SequenceSlice> slices;
-  std::int32_t rows = 0;          // of all slices
-  std::int32_t logit_rows = 0;    // rows that want logits, in slice order
+  std::int32_t rows = 0;        // of all slices
+  std::int32_t logit_rows = 0;  // rows that want logits, in slice order
   bool empty() const { return slices.empty(); }
 };
 

@@ -1,0 +1,416 @@
+#include "schedule/scheduler.h"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_set>
+#include <utility>
+
+namespace strata {
+
+namespace {
+
+constexpr std::int64_t kMaxTokens = std::numeric_limits<Position>::max();
+
+Status check(const SchedulerConfig& config) {
+  if (config.max_rows < 1 || config.max_logit_rows < 1 || config.max_running < 1) {
+    return invalid_argument(
+        "a step needs at least 1 row, logit row and running sequence, not {}, {} and {}",
+        config.max_rows, config.max_logit_rows, config.max_running);
+  }
+  for (const CacheGroup& group : config.groups) {
+    if (group.block_tokens < 1 || group.blocks < 1 || group.window < 0) {
+      return invalid_argument("a cache group of {} blocks of {} tokens with window {} is invalid",
+                              group.blocks, group.block_tokens, group.window);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Scheduler> Scheduler::create(SchedulerConfig config) {
+  STRATA_TRY(check(config));
+  return Scheduler(std::move(config));
+}
+
+Scheduler::Scheduler(SchedulerConfig config)
+    : config_(std::move(config)), blocks_(config_.groups), max_chunk_(config_.max_rows) {}
+
+const Sequence* Scheduler::find(SequenceId id) const {
+  const auto found = sequences_.find(id);
+  return found == sequences_.end() ? nullptr : found->second.get();
+}
+
+Status Scheduler::check_idle() const {
+  if (plan_.empty()) return {};
+  return invalid_argument("a step is under way; commit it first");
+}
+
+// --- Sequences come and go ---
+
+Status Scheduler::check_new(const NewSequence& sequence) const {
+  if (!sequence.id.valid()) return invalid_argument("sequence {} is no id", sequence.id.value);
+  if (sequences_.contains(sequence.id)) {
+    return invalid_argument("sequence {} exists already", sequence.id.value);
+  }
+  if (sequence.tokens.empty()) return invalid_argument("a sequence needs at least one token");
+  if (static_cast<std::int64_t>(sequence.tokens.size()) > kMaxTokens) {
+    return resource_exhausted("{} tokens exceed the limit of {}", sequence.tokens.size(),
+                              kMaxTokens);
+  }
+  Position previous = -1;
+  for (const Position position : sequence.logit_positions) {
+    if (position <= previous || position >= static_cast<Position>(sequence.tokens.size())) {
+      return invalid_argument(
+          "logit position {} follows {}: they must ascend and lie within the {} tokens", position,
+          previous, sequence.tokens.size());
+    }
+    previous = position;
+  }
+  return blocks_.fits_alone(static_cast<Position>(sequence.tokens.size()));
+}
+
+Status Scheduler::add(NewSequence sequence) {
+  STRATA_TRY(check_idle());
+  STRATA_TRY(check_new(sequence));
+  auto added = std::make_unique<Sequence>();
+  added->id = sequence.id;
+  added->tokens = std::move(sequence.tokens);
+  added->logit_positions = std::move(sequence.logit_positions);
+  added->final_logits = sequence.final_logits;
+  added->priority = sequence.priority;
+  added->blocks = blocks_.empty_tables();
+  wait_at_back(*added);
+  sequences_.emplace(added->id, std::move(added));
+  return {};
+}
+
+Status Scheduler::fork(SequenceId parent, SequenceId child, std::optional<TokenId> last) {
+  STRATA_TRY(check_idle());
+  const Sequence* origin = find(parent);
+  if (origin == nullptr) return not_found("there is no sequence {}", parent.value);
+  if (!child.valid() || sequences_.contains(child)) {
+    return invalid_argument("sequence {} is no new id", child.value);
+  }
+  auto forked = std::make_unique<Sequence>(*origin);
+  forked->id = child;
+  forked->drop_drafts(forked->drafts);
+  if (last) forked->tokens.back() = *last;
+  const bool shares =
+      origin->computed > 0 && running_.size() < static_cast<std::size_t>(config_.max_running);
+  if (shares) {
+    forked->blocks = blocks_.share(origin->blocks);
+    run(*forked);
+  } else {
+    forked->blocks = blocks_.empty_tables();
+    forked->computed = 0;
+    wait_at_back(*forked);
+  }
+  sequences_.emplace(child, std::move(forked));
+  return {};
+}
+
+Status Scheduler::cancel(SequenceId id) {
+  STRATA_TRY(check_idle());
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end()) return not_found("there is no sequence {}", id.value);
+  erase(*found->second);
+  return {};
+}
+
+std::vector<SequenceId> Scheduler::runnable() const {
+  std::vector<SequenceId> ids;
+  for (const Sequence* sequence : running_) {
+    if (sequence->firm() - sequence->computed == 1) ids.push_back(sequence->id);
+  }
+  return ids;
+}
+
+Status Scheduler::extend(SequenceId id, std::span<const TokenId> drafts) {
+  STRATA_TRY(check_idle());
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end()) return not_found("there is no sequence {}", id.value);
+  Sequence& sequence = *found->second;
+  if (sequence.firm() - sequence.computed != 1) {
+    return invalid_argument("sequence {} has {} rows to compute before drafts", id.value,
+                            sequence.firm() - sequence.computed);
+  }
+  if (static_cast<std::int64_t>(drafts.size()) > kMaxTokens - sequence.firm()) {
+    return resource_exhausted("{} drafts are too many", drafts.size());
+  }
+  sequence.drop_drafts(sequence.drafts);
+  sequence.tokens.insert(sequence.tokens.end(), drafts.begin(), drafts.end());
+  sequence.drafts = static_cast<Position>(drafts.size());
+  return {};
+}
+
+Status Scheduler::force_preempt(SequenceId id) {
+  STRATA_TRY(check_idle());
+  const Sequence* sequence = find(id);
+  if (sequence == nullptr) return not_found("there is no sequence {}", id.value);
+  const std::size_t rank = rank_of(*sequence);
+  if (rank == running_.size()) return invalid_argument("sequence {} is not running", id.value);
+  preempt(rank);
+  return {};
+}
+
+std::vector<Ended> Scheduler::take_ended() { return std::exchange(ended_, {}); }
+
+std::size_t Scheduler::rank_of(const Sequence& sequence) const {
+  return static_cast<std::size_t>(std::find(running_.begin(), running_.end(), &sequence) -
+                                  running_.begin());
+}
+
+void Scheduler::run(Sequence& sequence) {
+  const auto lower = std::find_if(running_.begin(), running_.end(), [&](const Sequence* other) {
+    return other->priority < sequence.priority;
+  });
+  running_.insert(lower, &sequence);
+}
+
+void Scheduler::wait_at_back(Sequence& sequence) {
+  waiting_[sequence.priority].push_back(&sequence);
+}
+
+void Scheduler::preempt(std::size_t rank) {
+  Sequence& sequence = *running_[rank];
+  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(rank));
+  blocks_.release(sequence.blocks);
+  sequence.drop_drafts(sequence.drafts);
+  sequence.computed = 0;
+  sequence.planned = 0;
+  waiting_[sequence.priority].push_front(&sequence);
+  ++preemptions_;
+}
+
+void Scheduler::end(Sequence& sequence, Status status) {
+  ended_.push_back({sequence.id, std::move(status)});
+  erase(sequence);
+}
+
+void Scheduler::erase(Sequence& sequence) {
+  std::erase(running_, &sequence);
+  if (const auto queue = waiting_.find(sequence.priority); queue != waiting_.end()) {
+    std::erase(queue->second, &sequence);
+    if (queue->second.empty()) waiting_.erase(queue);
+  }
+  blocks_.release(sequence.blocks);
+  const SequenceId id = sequence.id;
+  sequences_.erase(id);
+}
+
+// --- Planning ---
+
+const StepPlan& Scheduler::plan_step() {
+  if (!plan_.empty()) (void)commit({});  // committing nothing cannot fail
+  plan_ = StepPlan();
+  // A sequence may preempt others only behind it, so the ranks in front stay as they are.
+  const auto plan_if = [&](bool single) {
+    for (std::size_t rank = 0; rank < running_.size(); ++rank) {
+      const Sequence& sequence = *running_[rank];
+      if ((sequence.firm() - sequence.computed == 1) == single) plan_running(rank);
+    }
+  };
+  plan_if(true);
+  plan_if(false);
+  admit_waiting();
+  return plan_;
+}
+
+// Rows of the next slice as the step's budgets and its drafts allow, blocks aside.
+Position Scheduler::rows_in_budget(const Sequence& sequence) const {
+  const Position limit = std::min({sequence.pending(), config_.max_rows - plan_.rows, max_chunk_});
+  std::int32_t logit_rows = config_.max_logit_rows - plan_.logit_rows;
+  for (Position row = 0; row < limit; ++row) {
+    if (sequence.wants_logits(sequence.computed + row) && logit_rows-- == 0) return row;
+  }
+  return limit;
+}
+
+void Scheduler::plan_running(std::size_t rank) {
+  Sequence& sequence = *running_[rank];
+  const Position wanted = rows_in_budget(sequence);
+  if (wanted == 0) return;
+  Position rows = blocks_.rows_that_fit(sequence.blocks, sequence.computed, wanted);
+  while (rows == 0 && preempt_below(rank)) {
+    rows = blocks_.rows_that_fit(sequence.blocks, sequence.computed, wanted);
+  }
+  if (rows > 0) return take_rows(sequence, rows);
+  // With others ahead it keeps its blocks and waits for theirs; alone it would wait for ever.
+  if (running_.size() > 1) return;
+  end(sequence, blocks_.fits_alone(sequence.computed + 1));
+}
+
+// Preempts the lowest-ranked sequence behind `rank` that the step has not planned.
+bool Scheduler::preempt_below(std::size_t rank) {
+  for (std::size_t victim = running_.size(); --victim > rank;) {
+    if (running_[victim]->planned > 0) continue;
+    preempt(victim);
+    return true;
+  }
+  return false;
+}
+
+void Scheduler::admit_waiting() {
+  while (!waiting_.empty() && plan_.rows < config_.max_rows &&
+         running_.size() < static_cast<std::size_t>(config_.max_running)) {
+    Sequence& sequence = *waiting_.begin()->second.front();
+    if (Status fits = blocks_.fits_alone(sequence.known()); !fits.ok()) {
+      end(sequence, std::move(fits));
+      continue;
+    }
+    if (!running_.empty() && !has_room(sequence)) return;
+    const Position rows = blocks_.rows_that_fit(sequence.blocks, 0, rows_in_budget(sequence));
+    if (rows == 0) return;
+    waiting_.begin()->second.pop_front();
+    if (waiting_.begin()->second.empty()) waiting_.erase(waiting_.begin());
+    run(sequence);
+    take_rows(sequence, rows);
+  }
+}
+
+// Whether the free blocks hold all of the sequence, besides what running ones will still take for
+// the tokens they know: admitting on less would preempt it soon.
+bool Scheduler::has_room(const Sequence& sequence) const {
+  for (std::size_t g = 0; g < config_.groups.size(); ++g) {
+    std::int64_t room = blocks_.pool(g).free_blocks();
+    for (const Sequence* other : running_) {
+      room -= std::max<std::int64_t>(
+          0, blocks_.peak_blocks(g, other->known()) - other->blocks[g].live());
+    }
+    if (room < blocks_.peak_blocks(g, sequence.known())) return false;
+  }
+  return true;
+}
+
+void Scheduler::take_rows(Sequence& sequence, Position rows) {
+  // Drafts are checked in the step that computes the last firm token, or not at all.
+  const Position end = sequence.computed + rows;
+  sequence.drop_drafts(std::min(sequence.drafts, sequence.known() - end));
+  blocks_.reserve(sequence.blocks, sequence.computed, rows, plan_.copies);
+  sequence.planned = rows;
+  SequenceSlice slice;
+  slice.sequence = sequence.id;
+  slice.first = sequence.computed;
+  slice.tokens =
+      std::span(sequence.tokens)
+          .subspan(static_cast<std::size_t>(sequence.computed), static_cast<std::size_t>(rows));
+  for (Position position = sequence.computed; position < end; ++position) {
+    slice.wants_logits.push_back(sequence.wants_logits(position) ? 1 : 0);
+    plan_.logit_rows += slice.wants_logits.back();
+  }
+  for (const BlockTable& table : sequence.blocks) slice.block_tables.emplace_back(table.blocks);
+  plan_.slices.push_back(std::move(slice));
+  plan_.rows += rows;
+}
+
+// --- Committing ---
+
+Status Scheduler::check_confirmed(const Confirmed& confirmed) const {
+  const Sequence* sequence = find(confirmed.sequence);
+  const std::int64_t id = confirmed.sequence.value;
+  if (sequence == nullptr || sequence->planned == 0) {
+    return invalid_argument("sequence {} is not part of the step", id);
+  }
+  if (confirmed.finished) return {};
+  if (confirmed.keep < 1 || confirmed.keep > sequence->planned) {
+    return invalid_argument("sequence {}: {} of {} rows cannot be kept", id, confirmed.keep,
+                            sequence->planned);
+  }
+  const std::int64_t computed = std::int64_t{sequence->computed} + confirmed.keep;
+  const bool cut = confirmed.keep < sequence->planned || !confirmed.appended.empty();
+  if (cut && computed < sequence->firm()) {
+    return invalid_argument("sequence {}: {} tokens that are no drafts would be lost", id,
+                            sequence->firm() - computed);
+  }
+  const auto appended = static_cast<std::int64_t>(confirmed.appended.size());
+  const std::int64_t known = cut ? computed + appended : sequence->known();
+  if (known == computed) {
+    return invalid_argument("sequence {} is neither finished nor has a token to compute", id);
+  }
+  if (known > kMaxTokens) return resource_exhausted("sequence {} is too long", id);
+  return {};
+}
+
+void Scheduler::apply(const Confirmed& confirmed) {
+  Sequence& sequence = *sequences_.at(confirmed.sequence);
+  if (confirmed.finished) return erase(sequence);
+  const bool cut = confirmed.keep < sequence.planned || !confirmed.appended.empty();
+  sequence.computed += confirmed.keep;
+  sequence.delivered = std::max(sequence.delivered, sequence.computed);
+  sequence.planned = 0;
+  if (cut) {
+    sequence.tokens.resize(static_cast<std::size_t>(sequence.computed));
+    sequence.tokens.insert(sequence.tokens.end(), confirmed.appended.begin(),
+                           confirmed.appended.end());
+  }
+  sequence.drafts = 0;
+  blocks_.trim(sequence.blocks, sequence.computed);
+}
+
+Status Scheduler::commit(std::span<const Confirmed> confirmed) {
+  std::unordered_set<SequenceId> seen;
+  for (const Confirmed& one : confirmed) {
+    if (!seen.insert(one.sequence).second) {
+      return invalid_argument("sequence {} is confirmed twice", one.sequence.value);
+    }
+    STRATA_TRY(check_confirmed(one));
+  }
+  for (const Confirmed& one : confirmed) apply(one);
+  for (std::size_t rank = running_.size(); rank-- > 0;) {
+    if (running_[rank]->planned > 0) preempt(rank);
+  }
+  plan_ = StepPlan();
+  return {};
+}
+
+// --- Watching ---
+
+SchedulerStats Scheduler::stats() const {
+  SchedulerStats stats;
+  stats.running = static_cast<std::int32_t>(running_.size());
+  stats.waiting = static_cast<std::int32_t>(sequences_.size() - running_.size());
+  stats.preemptions = preemptions_;
+  for (std::size_t g = 0; g < config_.groups.size(); ++g) {
+    const BlockPool& pool = blocks_.pool(g);
+    stats.free_blocks.push_back(pool.free_blocks());
+    stats.used_blocks.push_back(pool.blocks() - pool.free_blocks());
+  }
+  return stats;
+}
+
+Status Scheduler::check_invariants() const {
+  std::unordered_set<const Sequence*> placed(running_.begin(), running_.end());
+  std::size_t places = running_.size();
+  for (const auto& [priority, queue] : waiting_) {
+    places += queue.size();
+    for (const Sequence* sequence : queue) {
+      placed.insert(sequence);
+      if (sequence->computed != 0 || sequence->planned != 0 || sequence->priority != priority) {
+        return internal_error("sequence {} waits in a wrong state", sequence->id.value);
+      }
+    }
+  }
+  if (places != sequences_.size() || placed.size() != sequences_.size()) {
+    return internal_error("{} sequences have {} places", sequences_.size(), places);
+  }
+  std::vector<const BlockTables*> tables;
+  for (const auto& [id, sequence] : sequences_) {
+    if (sequence->pending() < 1 || sequence->planned > sequence->pending()) {
+      return internal_error("sequence {}: {} rows pending, {} planned", id.value,
+                            sequence->pending(), sequence->planned);
+    }
+    const Status covered = blocks_.check_cover(sequence->blocks, sequence->computed,
+                                               sequence->computed + sequence->planned);
+    if (!covered.ok()) return covered.with_context(fmt::format("sequence {}", id.value));
+    tables.push_back(&sequence->blocks);
+  }
+  if (!std::is_sorted(running_.begin(), running_.end(), [](const Sequence* a, const Sequence* b) {
+        return a->priority > b->priority;
+      })) {
+    return internal_error("running sequences are not in the order of their rank");
+  }
+  return blocks_.check_references(tables);
+}
+
+}  // namespace strata

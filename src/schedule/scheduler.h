@@ -1,0 +1,143 @@
+// Scheduler: decides which rows each step computes, within budgets of rows and cache blocks. It
+// deals in tokens and blocks only. Continuous batching after Yu et al., "Orca" (2022); paged blocks
+// and preemption by recompute after Kwon et al., "PagedAttention" (2023).
+//
+// A step: plan_step(), compute the plan, commit(). Between these two only commit() may change
+// sequences; the other calls fail. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "base/units.h"
+#include "schedule/block_manager.h"
+#include "schedule/sequence.h"
+#include "schedule/step_plan.h"
+
+namespace strata {
+
+struct SchedulerConfig {
+  std::int32_t max_rows = 512;       // rows per step
+  std::int32_t max_logit_rows = 64;  // rows per step that deliver logits
+  std::int32_t max_running = 64;     // sequences that hold blocks at the same time
+  std::vector<CacheGroup> groups;
+};
+
+struct NewSequence {
+  SequenceId id;
+  std::vector<TokenId> tokens;
+  std::vector<Position> logit_positions;  // rows that deliver logits too; ascending
+  bool final_logits = true;               // whether the last known row delivers logits
+  std::int32_t priority = 0;              // higher goes first
+};
+
+// What became of a planned slice. Its first `keep` rows stand; all of them, unless it ended in
+// drafts. Appending, or keeping fewer, takes back every known token behind them.
+struct Confirmed {
+  SequenceId sequence;
+  Position keep = 0;
+  std::span<const TokenId> appended;
+  bool finished = false;
+};
+
+// A sequence the scheduler gave up, and why.
+struct Ended {
+  SequenceId sequence;
+  Status status;
+};
+
+struct SchedulerStats {
+  std::int32_t running = 0;
+  std::int32_t waiting = 0;
+  std::int64_t preemptions = 0;
+  std::vector<std::int32_t> used_blocks;  // per cache group
+  std::vector<std::int32_t> free_blocks;
+};
+
+class Scheduler {
+ public:
+  static Result<Scheduler> create(SchedulerConfig config);
+
+  // Queues a sequence; refuses what would not fit if it had every block to itself.
+  Status add(NewSequence sequence);
+
+  // A child with the parent's firm tokens and cache, which it shares until one of them writes.
+  // `last` takes the place of the last token: n answers to one prompt fork after its first token.
+  // Beyond max_running the child waits and shares nothing.
+  Status fork(SequenceId parent, SequenceId child, std::optional<TokenId> last = std::nullopt);
+
+  Status cancel(SequenceId id);
+
+  // Sequences with one pending row, which may be extended by drafts.
+  std::vector<SequenceId> runnable() const;
+
+  // Replaces the drafts behind the last firm token. A step takes as many of them as fit and drops
+  // the others.
+  Status extend(SequenceId id, std::span<const TokenId> drafts);
+
+  // Plans first the sequences with one pending row, then longer stretches, then the queue. An empty
+  // plan means that nothing is left to compute. An uncommitted step counts as failed.
+  const StepPlan& plan_step();
+
+  // Advances the planned sequences. One left out failed: its rows are not trusted, it goes back to
+  // the queue and is recomputed. On an error nothing has changed.
+  // A sequence that is not finished must be left with a token to compute.
+  Status commit(std::span<const Confirmed> confirmed);
+
+  // Sequences given up since the last call, as they outgrew the cache.
+  std::vector<Ended> take_ended();
+
+  // Takes a running sequence's blocks and sends it back to the queue.
+  Status force_preempt(SequenceId id);
+
+  // Rows per sequence and step; at least 1.
+  void set_max_chunk(std::int32_t rows) { max_chunk_ = std::max(rows, 1); }
+
+  const Sequence* find(SequenceId id) const;
+  SchedulerStats stats() const;
+
+  // Reference counts equal table entries, nothing leaks, tables cover what rows see.
+  Status check_invariants() const;
+
+ private:
+  explicit Scheduler(SchedulerConfig config);
+
+  Status check_new(const NewSequence& sequence) const;
+  Status check_confirmed(const Confirmed& confirmed) const;
+  Status check_idle() const;
+  void apply(const Confirmed& confirmed);
+
+  Position rows_in_budget(const Sequence& sequence) const;
+  void plan_running(std::size_t rank);
+  void admit_waiting();
+  bool has_room(const Sequence& sequence) const;
+  bool preempt_below(std::size_t rank);
+  void take_rows(Sequence& sequence, Position rows);
+
+  void run(Sequence& sequence);
+  void wait_at_back(Sequence& sequence);
+  void preempt(std::size_t rank);
+  void end(Sequence& sequence, Status status);
+  void erase(Sequence& sequence);
+  std::size_t rank_of(const Sequence& sequence) const;
+
+  SchedulerConfig config_;
+  BlockManager blocks_;
+  std::int32_t max_chunk_;
+  std::unordered_map<SequenceId, std::unique_ptr<Sequence>> sequences_;
+  std::vector<Sequence*> running_;  // by rank: priority, then order of admission
+  std::map<std::int32_t, std::deque<Sequence*>, std::greater<>> waiting_;  // by priority; FIFO
+  StepPlan plan_;
+  std::vector<Ended> ended_;
+  std::int64_t preemptions_ = 0;
+};
+
+}  // namespace strata
