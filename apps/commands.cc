@@ -2,6 +2,10 @@
 
 namespace strata::apps {
 
-void add_commands(CLI::App& app, int& exit_code) { add_show(app, exit_code); }
+void add_commands(CLI::App& app, int& exit_code) {
+  add_show(app, exit_code);
+  add_tokenize(app, exit_code);
+  add_detokenize(app, exit_code);
+}
 
 }  // namespace strata::apps

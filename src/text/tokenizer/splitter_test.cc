@@ -1,0 +1,149 @@
+#include "text/tokenizer/splitter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <set>
+#include <string>
+
+namespace strata {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<std::string> split(std::string_view rules, std::string_view text) {
+  const auto splitter = Splitter::create(find_pre_tokenizer(rules)->stages);
+  EXPECT_TRUE(splitter.ok()) << splitter.status().message();
+  std::vector<std::string_view> pieces;
+  const Status status = splitter.value().split(text, pieces);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return {pieces.begin(), pieces.end()};
+}
+
+TEST(PreTokenizers, NamesAreUniqueAndUnknownOnesAreNotFound) {
+  const auto names = pre_tokenizer_names();
+  EXPECT_EQ(std::set<std::string_view>(names.begin(), names.end()).size(), names.size());
+  for (const std::string_view name : names) EXPECT_NE(find_pre_tokenizer(name), nullptr) << name;
+  EXPECT_EQ(find_pre_tokenizer("nobody-has-this"), nullptr);
+  EXPECT_EQ(find_pre_tokenizer(""), nullptr);
+}
+
+TEST(Splitter, Gpt2KeepsContractionsAndTheSpaceBeforeWords) {
+  EXPECT_THAT(split("gpt-2", "I'll say  hi, 42 times\n\n now"),
+              ElementsAre("I", "'ll", " say", " ", " hi", ",", " 42", " times", "\n\n", " now"));
+}
+
+TEST(Splitter, StarcoderIsolatesDigits) {
+  EXPECT_THAT(split("starcoder", "x = 123"), ElementsAre("x", " =", " ", "1", "2", "3"));
+}
+
+TEST(Splitter, Llama3GroupsThreeDigitsFromTheLeftAndIgnoresCase) {
+  EXPECT_THAT(split("llama-bpe", "HE'LL 12345 (ok)\r\n x"),
+              ElementsAre("HE", "'LL", " ", "123", "45", " (", "ok", ")\r\n", " x"));
+}
+
+TEST(Splitter, Qwen2IsolatesDigits) {
+  EXPECT_THAT(split("qwen2", "a12"), ElementsAre("a", "1", "2"));
+}
+
+TEST(Splitter, Qwen35KeepsMarksWithTheirLetters) {
+  EXPECT_THAT(split("qwen2", "e\u0301a"), ElementsAre("e", "\u0301a"));
+  EXPECT_THAT(split("qwen35", "e\u0301a"), ElementsAre("e\u0301a"));
+}
+
+TEST(Splitter, Gpt4oCutsWhereCaseTurnsAndKeepsContractions) {
+  EXPECT_THAT(split("gpt-4o", "camelCaseWORD Don't a/b"),
+              ElementsAre("camel", "Case", "WORD", " Don't", " a", "/b"));
+  EXPECT_THAT(split("tekken", "HTTPServer 12"), ElementsAre("HTTPServer", " ", "1", "2"));
+}
+
+TEST(Splitter, DeepSeek3SplitsNumbersThenIdeographsThenWords) {
+  EXPECT_THAT(split("deepseek-v3", "v1234 中文abc _x"),
+              ElementsAre("v", "123", "4", " ", "中文", "abc", " _", "x"));
+}
+
+TEST(Splitter, KimiSeparatesHanFromOtherLetters) {
+  EXPECT_THAT(split("kimi-k2", "abc中文def're"), ElementsAre("abc", "中文", "def're"));
+}
+
+TEST(Splitter, JaisCutsBlanksIntoPowersOfTwo) {
+  EXPECT_THAT(split("jais-2", "a        b"), ElementsAre("a", "    ", "  ", " ", " b"));
+  EXPECT_THAT(split("jais-2", "\n\n\n b"), ElementsAre("\n\n\n", " b"));
+}
+
+TEST(Splitter, DigitGroupsAreCountedFromTheRight) {
+  EXPECT_THAT(split("tiny_aya", "1234567"), ElementsAre("1", "234", "567"));
+  EXPECT_THAT(split("tiny_aya", "1234 x"), ElementsAre("1", "234", " x"));
+  EXPECT_THAT(split("tiny_aya", "1234x"), ElementsAre("123", "4", "x"));  // no word boundary
+  EXPECT_THAT(split("superbpe", "a 123456"), ElementsAre("a ", "123", "456"));
+  EXPECT_THAT(split("afmoe", "\u0661\u0662\u0663\u0664"),
+              ElementsAre("\u0661", "\u0662\u0663\u0664"));
+}
+
+TEST(Splitter, WhiteSpaceIsUnicodes) {
+  // The Mongolian vowel separator lost that property long ago; NBSP and U+3000 have it.
+  EXPECT_THAT(split("whitespace", "a\u180eb\u00a0c\u3000d\u0085e"),
+              ElementsAre("a\u180eb", "\u00a0", "c", "\u3000", "d", "\u0085", "e"));
+}
+
+TEST(Splitter, BytesThatAreNotUtf8BecomePiecesOfTheirOwn) {
+  EXPECT_THAT(split("gpt-2", "ab\xff\xfe c\xe2\x96"),
+              ElementsAre("ab", "\xff\xfe", " c", "\xe2\x96"));
+  EXPECT_THAT(split("gpt-2", ""), ElementsAre());
+}
+
+// Long stretches that have tempted patterns into backtracking, and what may come after them.
+std::vector<std::string> long_texts(std::size_t bytes) {
+  std::vector<std::string> texts;
+  for (const std::string_view unit : {" ", "\n", "\t", "\r\n", "a", "A", "7", "!", "中", "\u0301",
+                                      "\u05d0", "\u0661", "a ", "A.", " \n", "'", "x\u0301"})
+    for (const std::string_view end : {"", "x", "7", "中"}) {
+      std::string text;
+      while (text.size() < bytes) text += unit;
+      texts.push_back(text.append(end));
+    }
+  return texts;
+}
+
+class EveryRule : public ::testing::TestWithParam<std::string_view> {};
+
+TEST_P(EveryRule, PiecesAreTheWholeTextAndLongRunsTakeLinearTime) {
+  const auto splitter = Splitter::create(find_pre_tokenizer(GetParam())->stages);
+  ASSERT_TRUE(splitter.ok()) << splitter.status().message();
+  const auto start = std::chrono::steady_clock::now();
+  for (const std::string& text : long_texts(64 * 1024)) {
+    std::vector<std::string_view> pieces;
+    const Status status = splitter.value().split(text, pieces);
+    ASSERT_TRUE(status.ok()) << status.message();
+    std::size_t at = 0;
+    for (const std::string_view piece : pieces) {
+      ASSERT_FALSE(piece.empty());
+      ASSERT_EQ(piece.data(), text.data() + at);
+      at += piece.size();
+    }
+    ASSERT_EQ(at, text.size());
+  }
+  // Quadratic rules would need minutes.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+}
+
+// One name for each list of stages.
+std::vector<std::string_view> distinct_rules() {
+  std::set<const SplitStage*> seen;
+  std::vector<std::string_view> names;
+  for (const std::string_view name : pre_tokenizer_names())
+    if (seen.insert(find_pre_tokenizer(name)->stages.data()).second) names.push_back(name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Names, EveryRule, ::testing::ValuesIn(distinct_rules()));
+
+TEST(Splitter, TwentyMegabytesOfSpacesAreSplit) {
+  const std::string blanks(20 << 20, ' ');
+  EXPECT_EQ(split("llama-bpe", blanks).size(), 1u);
+  EXPECT_EQ(split("gpt-2", blanks + "x").size(), 2u);
+}
+
+}  // namespace
+}  // namespace strata
