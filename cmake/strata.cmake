@@ -5,6 +5,10 @@ add_library(strata_flags INTERFACE)
 target_compile_options(strata_flags INTERFACE
   -Wall -Wextra -Wpedantic -Werror -Wshadow -Wconversion -Wno-sign-conversion -ffp-contract=off)
 target_include_directories(strata_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+# g++ 12 sees uninitialized members in moved variants and overlaps in string appends that are none.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(strata_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+endif()
 if(STRATA_SANITIZE)
   target_compile_options(strata_flags INTERFACE
     -fsanitize=${STRATA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g)

@@ -1,0 +1,109 @@
+#include "options.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <random>
+
+#include "base/printable.h"
+
+namespace strata::apps {
+
+Result<Bytes> parse_size(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  Bytes scale = 1;
+  if (!unit.empty()) {
+    const auto at = std::string_view("KMGT").find(static_cast<char>(std::toupper(unit.front())));
+    if (at != std::string_view::npos) {
+      scale = Bytes{1} << (10 * (at + 1));
+      unit.remove_prefix(1);
+    }
+  }
+  const bool known = unit.empty() || unit == "B" || unit == "iB";
+  if (error != std::errc() || !known || !(value > 0) || value * static_cast<double>(scale) > 1e18)
+    return invalid_argument("'{}' is no size; write for example 512M or 4G", printable(text, 32));
+  return static_cast<Bytes>(value * static_cast<double>(scale));
+}
+
+void add_engine_options(CLI::App& command, EngineOptions& options) {
+  command
+      .add_option("--threads,-t", options.threads,
+                  "Threads that compute (default: one per physical core)")
+      ->check(CLI::Range(1, 1024));
+  command
+      .add_option_function<std::string>(
+          "--isa", [&options](const std::string& name) { options.isa = *isa_by_name(name); },
+          "Kernels: best, avx2 or scalar")
+      ->check(CLI::IsMember({"best", "avx2", "scalar"}));
+  command
+      .add_option("--context,-c", options.context,
+                  "Tokens of the context (default: the model's, as far as memory allows)")
+      ->check(CLI::Range(1, 1 << 28));
+  command.add_option_function<std::string>(
+      "--memory",
+      [&options](const std::string& text) {
+        const auto size = parse_size(text);
+        if (!size.ok()) throw CLI::ValidationError("--memory", size.status().message());
+        options.memory = *size;
+      },
+      "Memory budget, e.g. 4G (default: 90 % of what the system has available)");
+  command.add_flag("--reference", options.reference,
+                   "Keep activations and cache in f32: slow, for comparison");
+  command.add_option("--step-rows", options.step_rows, "Tokens computed per step")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+}
+
+void add_sampling_options(CLI::App& command, SamplingParams& params) {
+  params.seed = std::random_device{}();
+  command.add_option("--temperature,--temp", params.temperature, "0 always takes the best token")
+      ->capture_default_str();
+  command.add_option("--top-k", params.top_k, "Keep the k best tokens; 0: all")
+      ->capture_default_str();
+  command.add_option("--top-p", params.top_p, "Keep the best tokens up to this probability")
+      ->capture_default_str();
+  command.add_option("--min-p", params.min_p, "Keep tokens this probable next to the best")
+      ->capture_default_str();
+  command.add_option("--repeat-penalty", params.repeat_penalty, "1: none")->capture_default_str();
+  command
+      .add_option("--repeat-last-n", params.repeat_last_n,
+                  "Tokens that penalties look back at; -1: all")
+      ->capture_default_str();
+  command.add_option("--presence-penalty", params.presence_penalty)->capture_default_str();
+  command.add_option("--frequency-penalty", params.frequency_penalty)->capture_default_str();
+  command.add_option("--seed", params.seed, "Makes answers repeatable (default: random)");
+  command.add_flag_callback(
+      "--greedy", [&params] { params.temperature = 0; }, "The same as --temperature 0");
+  command.add_option_function<std::vector<std::string>>(
+      "--logit-bias",
+      [&params](const std::vector<std::string>& list) {
+        for (const std::string& item : list) {
+          TokenId token = 0;
+          const char* end = item.data() + item.size();
+          const auto [at, error] = std::from_chars(item.data(), end, token);
+          char* rest = nullptr;
+          const float bias = at < end && *at == '=' ? std::strtof(at + 1, &rest) : 0;
+          if (error != std::errc() || rest == nullptr || rest == at + 1 || *rest != '\0')
+            throw CLI::ValidationError("--logit-bias",
+                                       "'" + item + "' is not of the form ID=VALUE");
+          params.logit_bias.emplace_back(token, bias);
+        }
+      },
+      "ID=VALUE, added to a token's logit; -inf forbids it (repeatable)");
+}
+
+void set_action(CLI::App& command, int& exit_code, std::function<Result<int>()> work) {
+  command.callback([&exit_code, work = std::move(work)] {
+    const Result<int> result = work();
+    if (result.ok()) {
+      exit_code = *result;
+      return;
+    }
+    exit_code = 1;
+    fmt::print(stderr, "error: {}\n", result.status().message());
+  });
+}
+
+}  // namespace strata::apps

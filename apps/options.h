@@ -1,0 +1,24 @@
+// Options that several commands share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "engine/engine.h"
+
+namespace strata::apps {
+
+// --threads, --isa, --context, --memory, --reference, --step-rows.
+void add_engine_options(CLI::App& command, EngineOptions& options);
+
+// --temperature, --top-k, ..., --seed, --greedy. Without --seed each run draws its own.
+void add_sampling_options(CLI::App& command, SamplingParams& params);
+
+// "512M", "4G", "1.5GiB" or plain bytes.
+Result<Bytes> parse_size(std::string_view text);
+
+// Makes `work` what the command does: its error goes to stderr and 1 into `exit_code`.
+void set_action(CLI::App& command, int& exit_code, std::function<Result<int>()> work);
+
+}  // namespace strata::apps
