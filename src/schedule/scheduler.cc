@@ -259,7 +259,7 @@ void Scheduler::admit_waiting() {
       end(sequence, std::move(fits));
       continue;
     }
-    if (!running_.empty() && !has_room(sequence)) return;
+    if (!has_room(sequence)) return;
     const Position rows = blocks_.rows_that_fit(sequence.blocks, 0, rows_in_budget(sequence));
     if (rows == 0) return;
     waiting_.begin()->second.pop_front();

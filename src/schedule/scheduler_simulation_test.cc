@@ -57,11 +57,12 @@ class Simulation {
     return fmt::format(
         "{:<22} {:>6} steps {:>7} rows {:>6} finished {:>5} outgrew {:>6} preemptions {:>6} copies "
         "{:>5} forks {:>6} drafts kept",
-        scenario_.name, steps_, rows_, finished_, outgrew_, scheduler_.stats().preemptions, copies_,
-        forks_, drafts_kept_);
+        scenario_.name, steps_, rows_, finished_, outgrew_, preemptions(), copies_, forks_,
+        drafts_kept_);
   }
   int steps() const { return steps_; }
-  std::int64_t preemptions() const { return scheduler_.stats().preemptions; }
+  // For want of blocks, not forced nor by a failed step.
+  std::int64_t preemptions() const { return scheduler_.stats().preemptions - forced_ - failed_; }
   std::int64_t copies() const { return copies_; }
 
  private:
@@ -135,7 +136,9 @@ class Simulation {
 
   void force_preempt() {
     const SequenceId id = any_life();
-    if (scheduler_.force_preempt(id).ok()) lives_[id].drafts.clear();
+    if (!scheduler_.force_preempt(id).ok()) return;
+    lives_[id].drafts.clear();
+    ++forced_;
   }
 
   void draft() {
@@ -239,6 +242,7 @@ class Simulation {
       const SequenceSlice& slice = plan.slices[i];
       if (fails && chance(50)) {
         lives_.at(slice.sequence).drafts.clear();
+        ++failed_;
         continue;
       }
       confirmed.push_back(choose(slice, appended[i]));
@@ -299,7 +303,7 @@ class Simulation {
   std::vector<TokenId> known_;
   std::int64_t next_id_ = 0;
   bool failures_allowed_ = true;
-  int steps_ = 0, finished_ = 0, outgrew_ = 0, forks_ = 0;
+  int steps_ = 0, finished_ = 0, forced_ = 0, failed_ = 0, outgrew_ = 0, forks_ = 0;
   std::int64_t rows_ = 0, copies_ = 0, drafts_kept_ = 0;
 };
 
