@@ -193,7 +193,7 @@ Value batches(Runtime& runtime, const Value& input, const Arguments& arguments) 
   if (args[0] == nullptr) fail("batch needs a size");
   const std::int64_t size = expect_integer(*args[0], "batch");
   if (size < 1 || size > static_cast<std::int64_t>(runtime.limits().range_items))
-    fail("batch: a size of {} is refused", size);
+    fail_limit("batch: a size of {} is refused", size);
   std::vector<Value> out;
   std::vector<Value> row;
   for (Value& item : iterate(runtime, input)) {
@@ -214,7 +214,7 @@ Value slices(Runtime& runtime, const Value& input, const Arguments& arguments) {
   if (args[0] == nullptr) fail("slice needs a count");
   const std::int64_t given = expect_integer(*args[0], "slice");
   if (given < 1 || given > static_cast<std::int64_t>(runtime.limits().range_items))
-    fail("slice: a count of {} is refused", given);
+    fail_limit("slice: a count of {} is refused", given);
   const auto count = static_cast<std::size_t>(given);
   const std::vector<Value> all = iterate(runtime, input);
   const std::size_t longer = all.size() % count;

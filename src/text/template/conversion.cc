@@ -149,7 +149,7 @@ Text to_text(Runtime& runtime, const Value& value) {
     case Type::kBool: return Text(value.boolean() ? "True" : "False", false);
     case Type::kInt: return Text(fmt::format("{}", value.integer()), false);
     case Type::kFloat: return Text(float_repr(value.real()), false);
-    case Type::kString: return value.text();
+    case Type::kString: runtime.work(value.text().size() / 64); return value.text();
     case Type::kSequence:
     case Type::kDict: return repr(runtime, value);
     case Type::kObject: return Text(fmt::format("<{}>", value.object()->type_name()), true);

@@ -273,15 +273,43 @@ class BraceFormatter {
     return spec;
   }
 
+  // A field's value: an argument, then .attribute and [key] of it.
   Value lookup(std::string_view name) {
-    std::size_t index = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
-    const bool numbered = error == std::errc() && end == name.data() + name.size();
-    if (name.empty() || numbered) {
-      if (name.empty()) index = next_++;
-      if (index >= arguments_.positional.size())
-        fail("Replacement index {} out of range for positional args tuple", index);
-      return arguments_.positional[index];
+    const std::size_t end = std::min(name.find_first_of(".["), name.size());
+    Value found = argument(name.substr(0, end));
+    for (name.remove_prefix(end); !name.empty();) {
+      const bool dotted = name[0] == '.';
+      std::size_t stop =
+          std::min(dotted ? name.find_first_of(".[", 1) : name.find(']'), name.size());
+      const std::string_view key = name.substr(1, stop - 1);
+      if (key.empty()) fail("empty attribute in format string");
+      if (dotted) {
+        found = get_attribute(runtime_, found, key);
+      } else {
+        const std::optional<std::size_t> index = number(key);
+        found = get_item(runtime_, found,
+                         index ? Value(static_cast<std::int64_t>(*index))
+                               : runtime_.string(std::string(key), false));
+        stop = std::min(stop + 1, name.size());
+      }
+      name.remove_prefix(stop);
+    }
+    return found;
+  }
+
+  static std::optional<std::size_t> number(std::string_view text) {
+    std::size_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = error == std::errc() && end == text.data() + text.size();
+    return whole ? std::optional(value) : std::nullopt;
+  }
+
+  Value argument(std::string_view name) {
+    const std::optional<std::size_t> index = name.empty() ? next_++ : number(name);
+    if (index) {
+      if (*index >= arguments_.positional.size())
+        fail("Replacement index {} out of range for positional args tuple", *index);
+      return arguments_.positional[*index];
     }
     for (const auto& [known, value] : arguments_.named) {
       if (known == name) return value;

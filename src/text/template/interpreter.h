@@ -72,8 +72,9 @@ class Interpreter {
   Flow run(const LoopControl& control);
   // The body's text in a scope of its own.
   std::pair<Flow, Value> captured(const Body& body);
-  Flow run_loop(const For& loop, std::vector<Value> items, Scope* outer, int depth);
-  std::vector<Value> matching(const For& loop, std::vector<Value> items, Scope* outer);
+  Flow run_loop(const For& loop, const Value& iterable, Scope* outer, int depth);
+  // The items of `iterable` that pass the loop's condition, as a sequence.
+  Value items_of(const For& loop, const Value& iterable, Scope* outer);
   void assign(const Target& target, const Value& value);
   void bind_parameters(const Macro& macro, const Arguments& arguments);
   Value apply(const std::vector<FilterCall>& filters, Value value);
@@ -126,13 +127,12 @@ class Macro final : public Object {
 // The `loop` of a for block.
 class Loop final : public Object {
  public:
-  Loop(Interpreter& interpreter, const For& loop, Scope* around, std::vector<Value> values,
-       int recursion)
+  Loop(Interpreter& interpreter, const For& loop, Scope* around, Value sequence, int recursion)
       : definition(loop),
         scope(around),
-        items(std::move(values)),
         depth(recursion),
-        interpreter_(interpreter) {}
+        interpreter_(interpreter),
+        sequence_(std::move(sequence)) {}
   std::string type_name() const override { return "LoopContext"; }
   std::optional<Value> attribute(Runtime& runtime, std::string_view name) override;
   bool callable() const override { return definition.recursive; }
@@ -141,12 +141,15 @@ class Loop final : public Object {
 
   const For& definition;
   Scope* const scope;  // around the block
-  const std::vector<Value> items;
+  const std::vector<Value>& items() const { return sequence_.sequence().items; }
+  void end() { sequence_ = Value(); }  // lets go of the items
+
   const int depth;  // of recursion, from 0
   std::size_t index = 0;
 
  private:
   Interpreter& interpreter_;
+  Value sequence_;                                 // undefined once the loop has ended
   std::optional<std::vector<Value>> last_values_;  // of loop.changed()
 };
 

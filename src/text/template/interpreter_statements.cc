@@ -120,12 +120,15 @@ Flow Interpreter::run(const If& statement) {
 }
 
 Flow Interpreter::run(const For& loop) {
-  std::vector<Value> items = iterate(runtime_, evaluate(*loop.iterable));
+  const Value iterable = evaluate(*loop.iterable);
   if (loop.recursive) capture_scopes();
-  return run_loop(loop, std::move(items), scope_, 0);
+  return run_loop(loop, iterable, scope_, 0);
 }
 
-std::vector<Value> Interpreter::matching(const For& loop, std::vector<Value> items, Scope* outer) {
+Value Interpreter::items_of(const For& loop, const Value& iterable, Scope* outer) {
+  if (loop.condition == nullptr && iterable.is(Type::kSequence)) return iterable;
+  std::vector<Value> items = iterate(runtime_, iterable);
+  if (loop.condition == nullptr) return runtime_.list(std::move(items));
   Block block(*this, outer);
   std::vector<Value> out;
   for (Value& item : items) {
@@ -133,25 +136,25 @@ std::vector<Value> Interpreter::matching(const For& loop, std::vector<Value> ite
     assign(loop.target, item);
     if (truth(evaluate(*loop.condition))) out.push_back(std::move(item));
   }
-  return out;
+  return runtime_.list(std::move(out));
 }
 
-Flow Interpreter::run_loop(const For& loop, std::vector<Value> items, Scope* outer, int depth) {
-  if (loop.condition != nullptr) items = matching(loop, std::move(items), outer);
-  if (items.empty()) {
+Flow Interpreter::run_loop(const For& loop, const Value& iterable, Scope* outer, int depth) {
+  const Value items = items_of(loop, iterable, outer);
+  if (items.sequence().items.empty()) {
     Block block(*this, outer);
     return execute(loop.otherwise);
   }
-  runtime_.meter().take(items.size() * sizeof(Value));
-  Loop* const state = runtime_.create<Loop>(*this, loop, outer, std::move(items), depth);
+  Loop* const state = runtime_.create<Loop>(*this, loop, outer, items, depth);
   Block block(*this, outer);
-  for (; state->index < state->items.size(); ++state->index) {
+  for (; state->index < items.sequence().items.size(); ++state->index) {
     runtime_.work(1);
     if (state->index != 0) block.renew();
     scope_->set("loop", Value(state));
-    assign(loop.target, state->items[state->index]);
+    assign(loop.target, items.sequence().items[state->index]);
     if (execute(loop.body) == Flow::kBreak) break;
   }
+  state->end();
   return Flow::kNext;
 }
 
@@ -159,7 +162,7 @@ Value Interpreter::call_loop(const Loop& loop, const Value& items) {
   const Runtime::Depth depth(runtime_);
   Text buffer;
   Text* const saved = std::exchange(out_, &buffer);
-  run_loop(loop.definition, iterate(runtime_, items), loop.scope, loop.depth + 1);
+  run_loop(loop.definition, items, loop.scope, loop.depth + 1);
   out_ = saved;
   return runtime_.string(std::move(buffer));
 }

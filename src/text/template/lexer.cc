@@ -1,6 +1,7 @@
 #include "text/template/lexer.h"
 
 #include <charconv>
+#include <cmath>
 
 #include "text/template/error.h"
 #include "text/template/unicode.h"
@@ -283,7 +284,7 @@ void Lexer::number() {
         end + 1 < source_.size() && (source_[end + 1] == '+' || source_[end + 1] == '-');
     if (digit_at(end + 1 + (has_sign ? 1 : 0))) {
       whole = false;
-      digits.append(source_.substr(end, has_sign ? 2 : 1));
+      digits.append("e").append(source_.substr(end + 1, has_sign ? 1 : 0));
       end += has_sign ? 2 : 1;
       take_digits();
     }
@@ -293,7 +294,8 @@ void Lexer::number() {
   const char* const last = digits.data() + digits.size();
   const std::errc error = whole ? std::from_chars(digits.data(), last, token.integer).ec
                                 : std::from_chars(digits.data(), last, token.real).ec;
-  if (error != std::errc()) fail_here(fmt::format("the number {} is too large", digits));
+  if (error != std::errc() && whole) fail_here(fmt::format("the number {} is too large", digits));
+  if (error != std::errc()) token.real = digits.find("e-") == std::string::npos ? HUGE_VAL : 0.0;
   advance(end - at_);
 }
 

@@ -9,7 +9,7 @@ namespace strata::jinja {
 struct RenderLimits {
   std::size_t source_bytes = 1 << 20;    // of the template
   int syntax_depth = 200;                // nesting of blocks, and of expressions, in the source
-  std::uint64_t steps = 20'000'000;      // evaluated nodes, visited items, 64-byte pieces of text
+  std::uint64_t steps = 20'000'000;      // nodes evaluated, items visited, pieces of text read
   int call_depth = 1'000;                // nodes being evaluated at one time, macros included
   std::size_t text_bytes = 16 << 20;     // of the output, and of any one string
   std::size_t memory_bytes = 256 << 20;  // of all values alive at one time

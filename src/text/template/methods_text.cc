@@ -108,34 +108,17 @@ Text replace(Runtime& runtime, const Text& text, const Text& from, const Text& t
   return out;
 }
 
-std::vector<Text> split_lines(Runtime& runtime, const Text& text, bool keep_ends) {
-  runtime.work_on(text.view());
-  std::vector<Text> lines;
-  const std::string_view bytes = text.view();
-  std::size_t start = 0;
-  for (std::size_t at = 0; at < bytes.size();) {
-    const CodePoint c = code_point_at(bytes, at);
+Line line_at(std::string_view text, std::size_t start) {
+  for (std::size_t at = start; at < text.size();) {
+    const CodePoint c = code_point_at(text, at);
     std::size_t next = at + c.bytes;
     if (is_line_break(c.value)) {
-      if (c.value == '\r' && next < bytes.size() && bytes[next] == '\n') ++next;
-      runtime.work(1);
-      lines.push_back(text.substr(start, (keep_ends ? next : at) - start));
-      start = next;
+      if (c.value == '\r' && next < text.size() && text[next] == '\n') ++next;
+      return {start, at, next};
     }
     at = next;
   }
-  if (start < bytes.size()) lines.push_back(text.substr(start));
-  return lines;
-}
-
-Text join(Runtime& runtime, const Text& separator, const std::vector<Text>& items) {
-  Text out;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    runtime.work(1);
-    if (i != 0) runtime.append(out, separator);
-    runtime.append(out, items[i]);
-  }
-  return out;
+  return {start, text.size(), text.size()};
 }
 
 }  // namespace strata::jinja

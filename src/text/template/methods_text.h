@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "text/template/runtime.h"
 
@@ -21,11 +20,15 @@ Text strip(Runtime& runtime, const Text& text, std::optional<std::string_view> c
 // count < 0: all.
 Text replace(Runtime& runtime, const Text& text, const Text& from, const Text& to,
              std::int64_t count);
-std::vector<Text> split_lines(Runtime& runtime, const Text& text, bool keep_ends);
+
+// A line of a text, by byte offsets: it ends before its line break, the next starts at `next`.
+struct Line {
+  std::size_t start, end, next;
+};
+// The line at `start`. REQUIRES: start < text.size().
+Line line_at(std::string_view text, std::size_t start);
 
 // Byte offset of the first `needle` at or after `from`; npos. Linear time.
 std::size_t find_text(std::string_view text, std::string_view needle, std::size_t from);
-
-Text join(Runtime& runtime, const Text& separator, const std::vector<Text>& items);
 
 }  // namespace strata::jinja

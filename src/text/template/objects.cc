@@ -31,8 +31,9 @@ std::optional<Value> Macro::attribute(Runtime& runtime, std::string_view name) {
 }
 
 std::optional<Value> Loop::attribute(Runtime& runtime, std::string_view name) {
+  if (sequence_.is(Type::kUndefined)) return std::nullopt;
   const auto at = static_cast<std::int64_t>(index);
-  const auto size = static_cast<std::int64_t>(items.size());
+  const auto size = static_cast<std::int64_t>(items().size());
   if (name == "index") return Value(at + 1);
   if (name == "index0") return Value(at);
   if (name == "revindex") return Value(size - at);
@@ -43,9 +44,9 @@ std::optional<Value> Loop::attribute(Runtime& runtime, std::string_view name) {
   if (name == "depth") return Value(std::int64_t{depth} + 1);
   if (name == "depth0") return Value(std::int64_t{depth});
   if (name == "previtem")
-    return at == 0 ? runtime.undefined("there is no previous item") : items[index - 1];
+    return at == 0 ? runtime.undefined("there is no previous item") : items()[index - 1];
   if (name == "nextitem")
-    return at + 1 == size ? runtime.undefined("there is no next item") : items[index + 1];
+    return at + 1 == size ? runtime.undefined("there is no next item") : items()[index + 1];
   if (name == "cycle") return Value(runtime.create<LoopMethod>(*this, true));
   if (name == "changed") return Value(runtime.create<LoopMethod>(*this, false));
   return std::nullopt;

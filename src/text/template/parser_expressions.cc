@@ -421,10 +421,8 @@ ExprPtr ExpressionParser::test(ExprPtr operand) {
     made.arguments = call_arguments();
   } else if (has_operand && !ends) {
     if (at_name("is")) fail_here("tests cannot be chained with 'is'");
-    if (!at_name("if") && !at_name("not") && !at_name("in")) {
-      const Nesting nesting(*this);
-      made.arguments.positional.push_back(postfix(primary()));
-    }
+    const Nesting nesting(*this);
+    made.arguments.positional.push_back(postfix(primary()));
   }
   const int depth = std::max(depth_of(operand), depth_of(made.arguments));
   made.operand = std::move(operand);

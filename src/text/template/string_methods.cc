@@ -69,6 +69,11 @@ Value has_affix(Runtime& runtime, const Value& self, const Arguments& arguments)
   return Value(std::any_of(affixes.begin(), affixes.end(), matches));
 }
 
+// Searching backwards compares the whole needle at every place.
+void work_backwards(Runtime& runtime, std::string_view text, std::string_view needle) {
+  runtime.work((text.size() / 64 + 1) * (needle.size() / 16 + 1));
+}
+
 // The byte offset of the first or last match in the window, or npos.
 std::size_t search(Runtime& runtime, const Value& self, const Arguments& arguments,
                    std::string_view function, bool last) {
@@ -79,7 +84,7 @@ std::size_t search(Runtime& runtime, const Value& self, const Arguments& argumen
   const std::string_view text = self.bytes().substr(0, part.to);
   runtime.work_on(text);
   if (!last) return find_text(text, wanted, part.from);
-  runtime.work(text.size() / 64 * (wanted.size() / 64 + 1));
+  work_backwards(runtime, text, wanted);
   const std::size_t found = text.rfind(wanted);
   return found != std::string_view::npos && found >= part.from ? found : std::string_view::npos;
 }
@@ -117,106 +122,126 @@ Value replaced(Runtime& runtime, const Value& self, const Arguments& arguments) 
                       expect_string(*args[1], "replace"), count));
 }
 
-std::vector<Text> split_at_spaces(Runtime& runtime, const Text& text, std::int64_t most) {
-  std::vector<Text> out;
-  Text rest = strip(runtime, text, std::nullopt, Side::kLeft);
-  const std::string_view bytes = rest.view();
-  std::size_t at = 0;
-  while (at < bytes.size()) {
-    if (most >= 0 && static_cast<std::int64_t>(out.size()) >= most) {
-      out.push_back(rest.substr(at));
+// Collects the parts of a text as values of their own.
+class Parts {
+ public:
+  Parts(Runtime& runtime, const Value& self) : runtime_(runtime), self_(self) {}
+  void add(std::size_t from, std::size_t to) {
+    parts_.push_back(like(runtime_, self_, self_.text().substr(from, to - from)));
+  }
+  std::int64_t count() const { return static_cast<std::int64_t>(parts_.size()); }
+  Value take() { return runtime_.list(std::move(parts_)); }
+  Value take_reversed() {
+    return runtime_.list(std::vector<Value>(parts_.rbegin(), parts_.rend()));
+  }
+
+ private:
+  Runtime& runtime_;
+  const Value& self_;
+  std::vector<Value> parts_;
+};
+
+// The end of the run of spaces, or of anything else, that starts at `at`.
+std::size_t run_end(std::string_view text, std::size_t at, bool of_space) {
+  while (at < text.size()) {
+    const CodePoint c = code_point_at(text, at);
+    if (is_space(c.value) != of_space) break;
+    at += c.bytes;
+  }
+  return at;
+}
+
+// The same backwards: where the run that ends at `at` starts.
+std::size_t run_start(std::string_view text, std::size_t at, bool of_space) {
+  while (at > 0) {
+    const std::size_t before = previous_code_point(text, at);
+    if (is_space(code_point_at(text, before).value) != of_space) break;
+    at = before;
+  }
+  return at;
+}
+
+// most < 0: as often as possible.
+Value split_at_spaces(Parts parts, std::string_view text, std::int64_t most) {
+  for (std::size_t at = run_end(text, 0, true); at < text.size();) {
+    if (parts.count() == most) {
+      parts.add(at, text.size());
       break;
     }
-    std::size_t end = at;
-    while (end < bytes.size() && !is_space(code_point_at(bytes, end).value))
-      end += code_point_at(bytes, end).bytes;
-    out.push_back(rest.substr(at, end - at));
-    runtime.work(1);
-    while (end < bytes.size() && is_space(code_point_at(bytes, end).value))
-      end += code_point_at(bytes, end).bytes;
-    at = end;
+    const std::size_t end = run_end(text, at, false);
+    parts.add(at, end);
+    at = run_end(text, end, true);
   }
-  return out;
+  return parts.take();
 }
 
-std::vector<Text> rsplit_at_spaces(Runtime& runtime, const Text& text, std::int64_t most) {
-  std::vector<Text> out;
-  Text rest = strip(runtime, text, std::nullopt, Side::kRight);
-  while (!rest.empty()) {
-    const std::string_view bytes = rest.view();
-    std::size_t start = bytes.size();
-    if (most >= 0 && static_cast<std::int64_t>(out.size()) >= most) start = 0;
-    while (start > 0) {
-      const std::size_t before = previous_code_point(bytes, start);
-      if (is_space(code_point_at(bytes, before).value)) break;
-      start = before;
+Value rsplit_at_spaces(Parts parts, std::string_view text, std::int64_t most) {
+  for (std::size_t at = run_start(text, text.size(), true); at > 0;) {
+    if (parts.count() == most) {
+      parts.add(0, at);
+      break;
     }
-    out.push_back(rest.substr(start));
-    runtime.work_on(bytes);
-    rest = strip(runtime, rest.substr(0, start), std::nullopt, Side::kRight);
+    const std::size_t start = run_start(text, at, false);
+    parts.add(start, at);
+    at = run_start(text, start, true);
   }
-  std::reverse(out.begin(), out.end());
-  return out;
+  return parts.take_reversed();
 }
 
-std::vector<Text> split_at(Runtime& runtime, const Text& text, std::string_view separator,
-                           std::int64_t most) {
-  std::vector<Text> out;
+Value split_at(Parts parts, std::string_view text, std::string_view separator, std::int64_t most) {
   std::size_t at = 0;
-  for (std::size_t found; most != 0; --most, at = found + separator.size()) {
-    found = find_text(text.view(), separator, at);
+  while (parts.count() != most) {
+    const std::size_t found = find_text(text, separator, at);
     if (found == std::string_view::npos) break;
-    runtime.work(1);
-    out.push_back(text.substr(at, found - at));
+    parts.add(at, found);
+    at = found + separator.size();
   }
-  out.push_back(text.substr(at));
-  return out;
+  parts.add(at, text.size());
+  return parts.take();
 }
 
-std::vector<Text> rsplit_at(Runtime& runtime, const Text& text, std::string_view separator,
-                            std::int64_t most) {
-  std::vector<Text> out;
+Value rsplit_at(Parts parts, std::string_view text, std::string_view separator, std::int64_t most) {
   std::size_t end = text.size();
-  runtime.work(text.size() / 64 * (separator.size() / 64 + 1));
-  for (; most != 0 && end >= separator.size(); --most) {
-    const std::size_t found = text.view().substr(0, end).rfind(separator);
+  while (parts.count() != most) {
+    const std::size_t found = text.substr(0, end).rfind(separator);
     if (found == std::string_view::npos) break;
-    runtime.work(1);
-    out.push_back(text.substr(found + separator.size(), end - found - separator.size()));
+    parts.add(found + separator.size(), end);
     end = found;
   }
-  out.push_back(text.substr(0, end));
-  std::reverse(out.begin(), out.end());
-  return out;
-}
-
-Value list_of(Runtime& runtime, const Value& self, std::vector<Text> parts) {
-  std::vector<Value> items;
-  for (Text& part : parts) items.push_back(like(runtime, self, std::move(part)));
-  return runtime.list(std::move(items));
+  parts.add(0, end);
+  return parts.take_reversed();
 }
 
 template <bool kFromRight>
 Value split(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const auto args = bind(arguments, "split", {"sep", "maxsplit"});
-  const std::int64_t most = given(args[1]) ? expect_integer(*args[1], "split") : -1;
-  runtime.work_on(self.bytes());
+  const std::int64_t most =
+      given(args[1]) ? std::max<std::int64_t>(-1, expect_integer(*args[1], "split")) : -1;
+  const std::string_view text = self.bytes();
+  const bool from_right = kFromRight && most >= 0;
+  runtime.work_on(text);
   if (!given(args[0])) {
-    return list_of(runtime, self,
-                   kFromRight && most >= 0 ? rsplit_at_spaces(runtime, self.text(), most)
-                                           : split_at_spaces(runtime, self.text(), most));
+    return from_right ? rsplit_at_spaces({runtime, self}, text, most)
+                      : split_at_spaces({runtime, self}, text, most);
   }
   const std::string_view separator = expect_string(*args[0], "split").view();
   if (separator.empty()) fail("empty separator");
-  return list_of(runtime, self,
-                 kFromRight && most >= 0 ? rsplit_at(runtime, self.text(), separator, most)
-                                         : split_at(runtime, self.text(), separator, most));
+  if (!from_right) return split_at({runtime, self}, text, separator, most);
+  work_backwards(runtime, text, separator);
+  return rsplit_at({runtime, self}, text, separator, most);
 }
 
 Value splitlines(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const auto args = bind(arguments, "splitlines", {"keepends"});
-  return list_of(runtime, self,
-                 split_lines(runtime, self.text(), args[0] != nullptr && truth(*args[0])));
+  const bool keeps_ends = args[0] != nullptr && truth(*args[0]);
+  runtime.work_on(self.bytes());
+  Parts parts(runtime, self);
+  for (std::size_t at = 0; at < self.text().size();) {
+    const Line line = line_at(self.bytes(), at);
+    parts.add(at, keeps_ends ? line.next : line.end);
+    at = line.next;
+  }
+  return parts.take();
 }
 
 template <bool kFromRight>
@@ -250,13 +275,15 @@ Value without_affix(Runtime& runtime, const Value& self, const Arguments& argume
 Value joined(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const auto args = bind(arguments, "join", {"iterable"});
   if (args[0] == nullptr) fail("join() needs an argument");
-  std::vector<Text> items;
+  Text out;
+  std::size_t count = 0;
   for (const Value& item : iterate(runtime, *args[0])) {
     if (!item.is(Type::kString))
-      fail("sequence item {}: expected str instance, {} found", items.size(), type_name(item));
-    items.push_back(self.is_markup() ? escape_markup(runtime, item) : item.text());
+      fail("sequence item {}: expected str instance, {} found", count, type_name(item));
+    if (count++ != 0) runtime.append(out, self.text());
+    runtime.append(out, self.is_markup() ? escape_markup(runtime, item) : item.text());
   }
-  return like(runtime, self, join(runtime, self.text(), items));
+  return like(runtime, self, std::move(out));
 }
 
 // Upper case after what is no letter, lower case after a letter.

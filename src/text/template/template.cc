@@ -50,12 +50,11 @@ Status to_status(const TemplateError& error, int line) {
 
 struct Template::Parsed {
   Body body;
-  RenderLimits limits;
 };
 
 Result<Template> Template::parse(std::string_view source, const RenderLimits& limits) {
   try {
-    return Template(std::make_shared<const Parsed>(Parsed{jinja::parse(source, limits), limits}));
+    return Template(std::make_shared<const Parsed>(Parsed{jinja::parse(source, limits)}));
   } catch (const TemplateError& error) {
     return to_status(error, error.line);
   } catch (const std::bad_alloc&) {
@@ -63,8 +62,9 @@ Result<Template> Template::parse(std::string_view source, const RenderLimits& li
   }
 }
 
-Result<std::vector<RenderedSpan>> Template::render(const RenderInputs& inputs) const {
-  Runtime runtime(parsed_->limits, inputs.now);
+Result<std::vector<RenderedSpan>> Template::render(const RenderInputs& inputs,
+                                                   const RenderLimits& limits) const {
+  Runtime runtime(limits, inputs.now);
   int line = 0;
   try {
     std::vector<std::pair<std::string_view, Value>> variables;

@@ -41,7 +41,8 @@ class Template {
   // Neighbouring spans differ in their marks; joined they are the text. Errors: the template's
   // own message, bare, where it called raise_exception; kResourceExhausted beyond a limit; else
   // kInvalidArgument with the line.
-  Result<std::vector<RenderedSpan>> render(const RenderInputs& inputs) const;
+  Result<std::vector<RenderedSpan>> render(const RenderInputs& inputs,
+                                           const RenderLimits& limits = {}) const;
 
  private:
   struct Parsed;

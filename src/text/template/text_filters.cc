@@ -58,12 +58,14 @@ Value replaced(Runtime& runtime, const Value& input, const Arguments& arguments)
 Value joined(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const auto args = bind(arguments, "join", {"d", "attribute"});
   const Text separator = args[0] == nullptr ? Text() : to_text(runtime, *args[0]);
-  std::vector<Text> items;
+  Text out;
+  bool first = true;
   for (const Value& item : iterate(runtime, input)) {
-    items.push_back(
-        to_text(runtime, given(args[1]) ? attribute_at_path(runtime, item, *args[1]) : item));
+    if (!std::exchange(first, false)) runtime.append(out, separator);
+    runtime.append(
+        out, to_text(runtime, given(args[1]) ? attribute_at_path(runtime, item, *args[1]) : item));
   }
-  return runtime.string(join(runtime, separator, items));
+  return runtime.string(std::move(out));
 }
 
 Value to_string(Runtime& runtime, const Value& input, const Arguments& arguments) {
@@ -113,15 +115,16 @@ Value indent(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Text level =
       level_of(runtime, args[0] != nullptr ? *args[0] : Value(std::int64_t{4}), "indent");
   const Text& text = expect_string(input, "indent");
-  Text whole = text;
-  runtime.append(whole, "\n", text.content_at(text.size()));
-  const std::vector<Text> lines = split_lines(runtime, whole, false);
+  runtime.work_on(text.view());
   Text out;
   if (flag(args[1])) runtime.append(out, level);
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (i != 0) runtime.append(out, "\n", true);
-    if (i != 0 && (flag(args[2]) || !lines[i].empty())) runtime.append(out, level);
-    runtime.append(out, lines[i]);
+  // Like Jinja, which adds a line break before it splits: a last empty line counts.
+  for (std::size_t at = 0; at <= text.size();) {
+    const Line line = at < text.size() ? line_at(text.view(), at) : Line{at, at, at + 1};
+    if (at != 0) runtime.append(out, "\n", true);
+    if (at != 0 && (flag(args[2]) || line.end > at)) runtime.append(out, level);
+    runtime.append(out, text, at, line.end - at);
+    at = line.next > line.end ? line.next : text.size() + 1;
   }
   return runtime.string(std::move(out), input.is_markup());
 }

@@ -1,0 +1,150 @@
+// Hostile templates end in errors, soon and without much memory.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "text/template/template.h"
+
+namespace strata::jinja {
+namespace {
+
+Status outcome(std::string_view source, const RenderLimits& limits = {},
+               const RenderInputs& inputs = {}) {
+  const auto parsed = Template::parse(source, limits);
+  return parsed.ok() ? parsed->render(inputs, limits).status() : parsed.status();
+}
+
+std::string repeat(std::string_view piece, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += piece;
+  return out;
+}
+
+// Under the default limits, but for the steps, which are only there to be run through.
+void expect_exhausted(std::string_view source) {
+  RenderLimits limits;
+  limits.steps = 2'000'000;
+  const Status status = outcome(source, limits);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted)
+      << source.substr(0, 100) << ": " << status.message();
+}
+
+TEST(Limits, EndlessLoopsRunOutOfSteps) {
+  expect_exhausted(
+      "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}");
+  expect_exhausted(
+      "{% macro m(x) %}{{ m(x) if x > 0 }}{{ m(x - 1) if x > 0 }}{% endmacro %}{{ m(500) }}");
+}
+
+TEST(Limits, TextThatMultipliesIsStopped) {
+  expect_exhausted("{{ 'a' * 10 ** 9 }}");
+  expect_exhausted("{{ 'abc' * 9000000000000000000 }}");
+  expect_exhausted("{{ ('a' * 1000000) | replace('', 'b' * 1000000) }}");
+  expect_exhausted("{{ (['a' * 100000] * 100000) | join('b' * 100000) }}");
+  expect_exhausted("{{ ('x' * 1000000) | join('y' * 1000000) }}");
+  expect_exhausted("{{ 'x' | center(10 ** 12) }}");
+  expect_exhausted("{{ 'x'.ljust(10 ** 12) }}");
+  expect_exhausted("{{ ('a\n' * 100000) | indent(100000) }}");
+  expect_exhausted("{{ '%999999999d' % 1 }}");
+  expect_exhausted("{{ '{:999999999}'.format(1) }}");
+  expect_exhausted("{{ '%.999999999f' % 1.5 }}");
+  expect_exhausted("{{ {'a': [[1]]} | tojson(indent=10 ** 9) }}");
+  expect_exhausted("{% for i in range(99999) %}{{ 'a' * 100000 }}{% endfor %}");
+}
+
+TEST(Limits, ListsThatMultiplyAreStopped) {
+  expect_exhausted("{{ range(10 ** 9) }}");
+  expect_exhausted("{{ [1] * 10 ** 9 }}");
+  expect_exhausted("{{ ([1] * 100000) * 100000 }}");
+  expect_exhausted("{{ [1] | batch(10 ** 9, 0) | list }}");
+  expect_exhausted(
+      "{% set n = namespace(x=[1]) %}{% for i in range(99) %}{% set n.x = n.x + n.x %}"
+      "{% endfor %}");
+}
+
+// A value can share its parts, so that a small one has a huge text.
+TEST(Limits, SharedValuesDoNotExplodeWhenWalked) {
+  const std::string doubled =
+      "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = [n.x, n.x] %}{% endfor "
+      "%}";
+  for (const std::string_view use : {"{{ n.x }}", "{{ n.x | tojson }}", "{{ n.x == n.x * 1 }}",
+                                     "{{ [n.x] | sort }}{{ n.x | string | length }}",
+                                     "{{ n.x < n.x }}", "{{ {(1, 2): 3}[n.x] }}{{ n.x ~ '' }}"})
+    expect_exhausted(doubled + std::string(use));
+}
+
+TEST(Limits, DeepValuesAreRefusedBeforeTheyAreBuilt) {
+  expect_exhausted(
+      "{% set n = namespace(x=[]) %}{% for i in range(9999) %}{% set n.x = [n.x] %}{% endfor %}");
+  expect_exhausted(
+      "{% set n = namespace(x={}) %}{% for i in range(9999) %}{% set n.x = {1: n.x} %}{% endfor "
+      "%}");
+}
+
+TEST(Limits, RecursionIsCounted) {
+  expect_exhausted("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}");
+  expect_exhausted(
+      "{% macro m() %}{% call m() %}{% endcall %}{{ caller() }}{% endmacro %}{{ m() }}");
+  expect_exhausted("{% for x in ['a'] recursive %}{{ loop(['a']) }}{% endfor %}");
+  expect_exhausted("{{ 'a' | map(" + repeat("'map', ", 20000) + "'upper') | list }}");
+}
+
+TEST(Limits, DeepSourceIsRefused) {
+  for (const std::string& source :
+       {"{{ " + repeat("(", 100000) + "1" + repeat(")", 100000) + " }}",
+        "{{ " + repeat("[", 100000) + repeat("]", 100000) + " }}",
+        "{{ " + repeat("{1:", 100000) + "1" + repeat("}", 100000) + " }}",
+        "{{ " + repeat("not ", 100000) + "1 }}", "{{ " + repeat("-", 100000) + "1 }}",
+        "{{ 1" + repeat(" + 1", 100000) + " }}", "{{ a" + repeat(".b", 100000) + " }}",
+        "{{ a" + repeat("|e", 100000) + " }}", "{{ a" + repeat("[0]", 100000) + " }}",
+        "{{ 1" + repeat(" if 1 else 1", 50000) + " }}", "{{ f" + repeat("()", 100000) + " }}",
+        "{{ 1" + repeat(" is odd", 1) + repeat(" and 1", 100000) + " }}",
+        repeat("{% if 1 %}", 40000) + repeat("{% endif %}", 40000),
+        "{% set " + repeat("(", 100000) + "a" + repeat(")", 100000) + " = 1 %}"}) {
+    const Status status = outcome(source);
+    EXPECT_FALSE(status.ok()) << source.substr(0, 40);
+    EXPECT_NE(status.message().find("too deep"), std::string::npos) << status.message();
+  }
+}
+
+TEST(Limits, LongSourcesInputsAndNumbersAreRefusedWithAReason) {
+  EXPECT_NE(outcome(std::string((1 << 20) + 1, 'a')).message().find("1048577 bytes"),
+            std::string::npos);
+  EXPECT_NE(outcome("{{ 99999999999999999999 }}").message().find("too large"), std::string::npos);
+  EXPECT_NE(outcome("{{ 2 ** 64 }}").message().find("64 bits"), std::string::npos);
+  EXPECT_NE(outcome("{{ -9223372036854775807 - 2 }}").message().find("64 bits"), std::string::npos);
+  EXPECT_FALSE(outcome("{{ (-9223372036854775807 - 1) // -1 }}").ok());
+  EXPECT_TRUE(outcome("{{ (-9223372036854775807 - 1) % -1 }}").ok());
+  boost::json::value deep = 1;
+  for (int i = 0; i < 500; ++i) deep = boost::json::array{deep};
+  RenderInputs inputs;
+  inputs.content["messages"] = deep;
+  EXPECT_EQ(outcome("", {}, inputs).code(), StatusCode::kResourceExhausted);
+}
+
+TEST(Limits, WorkOnLongTextIsPaidFor) {
+  RenderLimits limits;
+  limits.steps = 100'000;
+  for (const std::string_view use :
+       {"t | upper", "t.find('zz')", "'zz' in t", "t | length", "t == t ~ 'a'", "t[::-1] == ''",
+        "t[99999]", "t.split('b')", "t.strip('ab')", "t.rfind('zz')", "t.count('zz')",
+        "t | wordcount", "t.isalpha()", "t | urlencode", "t | e"}) {
+    const std::string source = fmt::format(
+        "{{% set t = 'a' * 1000000 %}}{{% for i in range(90000) %}}{{% set x = {} %}}{{% endfor "
+        "%}}",
+        use);
+    const Status status = outcome(source, limits);
+    EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << use << status.message();
+  }
+}
+
+TEST(Limits, ObjectsThatReferToThemselvesAreFreed) {
+  EXPECT_TRUE(
+      outcome("{% set n = namespace() %}{% set n.me = n %}{% set n.l = [n] %}{{ n.me.me.l }}"
+              "{% macro m() %}{{ m is defined }}{% endmacro %}{% set n.m = m %}{{ n.m() }}"
+              "{% for i in [1] %}{% set n.loop = loop %}{% endfor %}{{ n.loop.index }}{{ "
+              "n.loop.previtem }}")
+          .ok());
+}
+
+}  // namespace
+}  // namespace strata::jinja
