@@ -76,22 +76,24 @@ void add_sampling_options(CLI::App& command, SamplingParams& params) {
   command.add_option("--seed", params.seed, "Makes answers repeatable (default: random)");
   command.add_flag_callback(
       "--greedy", [&params] { params.temperature = 0; }, "The same as --temperature 0");
-  command.add_option_function<std::vector<std::string>>(
-      "--logit-bias",
-      [&params](const std::vector<std::string>& list) {
-        for (const std::string& item : list) {
-          TokenId token = 0;
-          const char* end = item.data() + item.size();
-          const auto [at, error] = std::from_chars(item.data(), end, token);
-          char* rest = nullptr;
-          const float bias = at < end && *at == '=' ? std::strtof(at + 1, &rest) : 0;
-          if (error != std::errc() || rest == nullptr || rest == at + 1 || *rest != '\0')
-            throw CLI::ValidationError("--logit-bias",
-                                       "'" + item + "' is not of the form ID=VALUE");
-          params.logit_bias.emplace_back(token, bias);
-        }
-      },
-      "ID=VALUE, added to a token's logit; -inf forbids it (repeatable)");
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--logit-bias",
+          [&params](const std::vector<std::string>& list) {
+            for (const std::string& item : list) {
+              TokenId token = 0;
+              const char* end = item.data() + item.size();
+              const auto [at, error] = std::from_chars(item.data(), end, token);
+              char* rest = nullptr;
+              const float bias = at < end && *at == '=' ? std::strtof(at + 1, &rest) : 0;
+              if (error != std::errc() || rest == nullptr || rest == at + 1 || *rest != '\0')
+                throw CLI::ValidationError("--logit-bias",
+                                           "'" + item + "' is not of the form ID=VALUE");
+              params.logit_bias.emplace_back(token, bias);
+            }
+          },
+          "ID=VALUE, added to a token's logit; -inf forbids it (repeatable)")
+      ->allow_extra_args(false);
 }
 
 void set_action(CLI::App& command, int& exit_code, std::function<Result<int>()> work) {

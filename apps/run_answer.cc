@@ -1,0 +1,208 @@
+#include "run_answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+
+#include "progress.h"
+
+namespace strata::apps {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kInterruptInterval{50};
+
+double seconds_between(Clock::time_point start, Clock::time_point end) {
+  return std::chrono::duration<double>(end - start).count();
+}
+
+struct Event {
+  enum class Kind { kPrompt, kToken, kFinish };
+  Kind kind;
+  std::int32_t choice = 0;
+  TokenId token = 0;
+  std::int32_t computed = 0, total = 0;
+  FinishReason reason = FinishReason::kStop;
+  Status status;
+  Clock::time_point time = Clock::now();
+};
+
+// From the engine's thread to the one that prints.
+class EventQueue final : public Sink {
+ public:
+  void on_prompt(std::int32_t computed, std::int32_t total) override {
+    push({.kind = Event::Kind::kPrompt, .computed = computed, .total = total, .status = {}});
+  }
+  void on_token(std::int32_t choice, TokenId token) override {
+    push({.kind = Event::Kind::kToken, .choice = choice, .token = token, .status = {}});
+  }
+  void on_finish(std::int32_t choice, FinishReason reason, const Status& status) override {
+    push({.kind = Event::Kind::kFinish, .choice = choice, .reason = reason, .status = status});
+  }
+
+  // nullopt when nothing came within `limit`.
+  std::optional<Event> pop(Clock::duration limit) {
+    std::unique_lock lock(mutex_);
+    if (!arrived_.wait_for(lock, limit, [&] { return !events_.empty(); })) return std::nullopt;
+    Event event = std::move(events_.front());
+    events_.pop_front();
+    return event;
+  }
+
+ private:
+  void push(Event event) {
+    {
+      const std::lock_guard lock(mutex_);
+      events_.push_back(std::move(event));
+    }
+    arrived_.notify_one();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::deque<Event> events_;
+};
+
+// What follow() knows while a request runs.
+class Follower {
+ public:
+  Follower(std::span<AnswerText> texts, Printer& printer, Timing& timing)
+      : texts_(texts), printer_(printer), timing_(timing), open_(texts.size()) {}
+
+  bool done() const { return open_ == 0; }
+  // Whether nothing that may still come is wanted.
+  bool satisfied() const {
+    return !status_.ok() || std::ranges::all_of(texts_, &AnswerText::stopped);
+  }
+  const Status& status() const { return status_; }
+  FinishReason reason() const { return reason_; }
+
+  void take(Event event) {
+    switch (event.kind) {
+      case Event::Kind::kPrompt:
+        progress_.update(static_cast<std::uint64_t>(event.computed),
+                         static_cast<std::uint64_t>(event.total));
+        break;
+      case Event::Kind::kToken: take_token(event); break;
+      case Event::Kind::kFinish:
+        --open_;
+        reason_ = event.reason;
+        fail(event.status);
+        progress_.clear();
+        break;
+    }
+  }
+
+ private:
+  void take_token(const Event& event) {
+    progress_.clear();
+    if (timing_.generated == 0) timing_.prompt_seconds = seconds_between(start_, event.time);
+    ++timing_.generated;
+    timing_.generation_seconds = seconds_between(start_, event.time) - timing_.prompt_seconds;
+    AnswerText& text = texts_[static_cast<std::size_t>(event.choice)];
+    if (text.stopped()) return;
+    const AnswerText::Piece piece = text.push(event.token);
+    if (event.choice != 0 || !status_.ok()) return;
+    fail(printer_.reasoning(piece.reasoning));
+    fail(printer_.content(piece.content));
+  }
+
+  void fail(const Status& status) {
+    if (status_.ok()) status_ = status;
+  }
+
+  std::span<AnswerText> texts_;
+  Printer& printer_;
+  Timing& timing_;
+  Clock::time_point start_ = Clock::now();
+  Progress progress_{"reading the prompt", std::chrono::milliseconds(500)};
+  std::size_t open_;
+  FinishReason reason_ = FinishReason::kStop;
+  Status status_;
+};
+
+}  // namespace
+
+AnswerText::Piece AnswerText::push(TokenId token) {
+  tokens_.push_back(token);
+  return keep(splitter_.push(stops_.push(text_of(token))));
+}
+
+// Thinking tags are text even where the vocabulary has them as control tokens.
+std::string AnswerText::text_of(TokenId token) {
+  if (tokenizer_->contains(token) && tokenizer_->token_bytes(token).empty()) {
+    const std::string_view spelled = tokenizer_->token_text(token);
+    if (!spelled.empty() && (spelled == tags_.open || spelled == tags_.close))
+      return detokenizer_.finish(Detokenizer::End::kComplete).append(spelled);
+  }
+  return detokenizer_.push(token);
+}
+
+AnswerText::Piece AnswerText::finish(Detokenizer::End end) {
+  std::string rest = stops_.push(detokenizer_.finish(end));
+  rest += stops_.finish();
+  Piece piece = splitter_.push(rest);
+  const Piece last = splitter_.finish();
+  piece.reasoning += last.reasoning;
+  piece.content += last.content;
+  return keep(std::move(piece));
+}
+
+AnswerText::Piece AnswerText::keep(Piece piece) {
+  all_.reasoning += piece.reasoning;
+  all_.content += piece.content;
+  return piece;
+}
+
+Timing& Timing::operator+=(const Timing& other) {
+  prompt_tokens += other.prompt_tokens;
+  generated += other.generated;
+  prompt_seconds += other.prompt_seconds;
+  generation_seconds += other.generation_seconds;
+  return *this;
+}
+
+std::string describe(const Timing& timing) {
+  const auto line = [](std::string_view label, std::int64_t tokens, std::int64_t timed,
+                       double seconds) {
+    std::string out = fmt::format("{:<12} {} tokens in {:.3f} s", label, tokens, seconds);
+    if (seconds > 0 && timed > 0)
+      out += fmt::format(", {:.2f} tokens/s", static_cast<double>(timed) / seconds);
+    return out + "\n";
+  };
+  // The first token comes out of the prompt's computation; the others are generation.
+  return line("prompt", timing.prompt_tokens, timing.prompt_tokens, timing.prompt_seconds) +
+         line("generation", timing.generated, timing.generated - 1, timing.generation_seconds);
+}
+
+Result<Ending> follow(Engine& engine, Request request, std::span<AnswerText> texts,
+                      Printer& printer, Interrupts& interrupts, Timing& timing) {
+  Timing part;
+  part.prompt_tokens = static_cast<std::int64_t>(request.tokens.size());
+  request.choices = static_cast<std::int32_t>(texts.size());
+  const auto queue = std::make_shared<EventQueue>();
+  Follower follower(texts, printer, part);
+  STRATA_ASSIGN(const RequestId id, engine.submit(std::move(request), queue));
+  Ending ending;
+  bool cancelled = false;
+  while (!follower.done()) {
+    if (auto event = queue->pop(kInterruptInterval)) follower.take(std::move(*event));
+    ending.interrupted |= interrupts.take();
+    if (cancelled || !(ending.interrupted || follower.satisfied())) continue;
+    engine.cancel(id);
+    cancelled = true;
+  }
+  timing += part;
+  if (!follower.status().ok()) return follower.status();
+  const bool stopped = std::ranges::all_of(texts, &AnswerText::stopped);
+  ending.reason = stopped ? FinishReason::kStop : follower.reason();
+  return ending;
+}
+
+}  // namespace strata::apps

@@ -1,0 +1,75 @@
+// Asks the engine for answers and follows them as they come.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "chat_printer.h"
+#include "engine/engine.h"
+#include "run_interrupts.h"
+#include "text/reasoning.h"
+#include "text/stop_filter.h"
+#include "text/tokenizer/detokenizer.h"
+
+namespace strata::apps {
+
+// One answer's way from tokens to text: whole characters, cut at stop strings, reasoning apart.
+class AnswerText {
+ public:
+  using Piece = ReasoningSplitter::Piece;
+
+  AnswerText(const Tokenizer& tokenizer, std::vector<std::string> stops, ThinkingTags tags,
+             bool starts_thinking)
+      : tokenizer_(&tokenizer),
+        detokenizer_(tokenizer),
+        stops_(std::move(stops)),
+        tags_(std::move(tags)),
+        splitter_(tags_, starts_thinking) {}
+
+  // What can be shown; all of it is kept too.
+  Piece push(TokenId token);
+  Piece finish(Detokenizer::End end);
+
+  bool stopped() const { return stops_.stopped(); }
+  const std::vector<TokenId>& tokens() const { return tokens_; }
+  const std::string& reasoning() const { return all_.reasoning; }
+  const std::string& content() const { return all_.content; }
+
+ private:
+  Piece keep(Piece piece);
+  std::string text_of(TokenId token);
+
+  const Tokenizer* tokenizer_;
+  Detokenizer detokenizer_;
+  StopFilter stops_;
+  ThinkingTags tags_;
+  ReasoningSplitter splitter_;
+  std::vector<TokenId> tokens_;
+  Piece all_;
+};
+
+// The end of a request.
+struct Ending {
+  FinishReason reason = FinishReason::kStop;  // of the last choice to end
+  bool interrupted = false;                   // by Ctrl-C
+};
+
+struct Timing {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t generated = 0;
+  double prompt_seconds = 0;  // until the first token
+  double generation_seconds = 0;
+
+  Timing& operator+=(const Timing& other);
+};
+// Lines for --verbose.
+std::string describe(const Timing& timing);
+
+// Runs `request` to its end with one text for each choice. The first is printed while it comes (but
+// not finished: it may be continued), the others collected. Fails where the engine or the printer
+// does; the engine is then idle again.
+Result<Ending> follow(Engine& engine, Request request, std::span<AnswerText> texts,
+                      Printer& printer, Interrupts& interrupts, Timing& timing);
+
+}  // namespace strata::apps

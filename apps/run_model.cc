@@ -1,0 +1,127 @@
+#include "run_model.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+
+#include "base/file.h"
+#include "base/printable.h"
+#include "progress.h"
+
+namespace strata::apps {
+namespace {
+
+constexpr Bytes kMostTemplateBytes = 4 * kMiB;
+
+Result<std::string> read_template(const std::string& path) {
+  STRATA_ASSIGN(const File file, File::open(path));
+  if (file.size() > kMostTemplateBytes)
+    return invalid_argument("{} is too large for a chat template", printable(path));
+  std::string text(file.size(), '\0');
+  STRATA_TRY(file.read_exactly(0, {reinterpret_cast<std::uint8_t*>(text.data()), text.size()}));
+  return text;
+}
+
+Result<std::optional<ChatTemplate>> find_template(const Metadata& metadata,
+                                                  const std::string& template_file) {
+  if (!template_file.empty()) {
+    STRATA_ASSIGN(const std::string source, read_template(template_file));
+    auto made = ChatTemplate::create(source, special_texts(metadata));
+    if (!made.ok()) return made.status().with_context(printable(template_file));
+    return std::optional(std::move(*made));
+  }
+  if (!metadata.contains("tokenizer.chat_template")) return std::optional<ChatTemplate>();
+  auto made = ChatTemplate::from_metadata(metadata);
+  if (!made.ok()) return made.status().with_context("the model's chat template");
+  return std::optional(std::move(*made));
+}
+
+std::string local_time() {
+  const std::time_t time = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&time, &parts);
+  char text[32] = "";
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  return text;
+}
+
+}  // namespace
+
+Result<TalkingModel> TalkingModel::open(const std::string& path, const std::string& template_file) {
+  TalkingModel model;
+  STRATA_ASSIGN(model.manifest, ModelManifest::open(path));
+  const Metadata& metadata = model.manifest->metadata();
+  model.name = printable(model.manifest->name(), 80);
+  auto tokenizer = Tokenizer::create(metadata);
+  if (!tokenizer.ok()) return tokenizer.status().with_context(printable(path));
+  model.tokenizer = std::move(*tokenizer);
+  STRATA_ASSIGN(model.chat, find_template(metadata, template_file));
+  for (const auto warnings : {model.manifest->file().warnings(), model.tokenizer->warnings()})
+    for (const std::string& warning : warnings)
+      fmt::print(stderr, "warning: {}\n", printable(warning));
+  return model;
+}
+
+Status TalkingModel::load(const EngineOptions& options, Interrupts& interrupts) {
+  const auto start = std::chrono::steady_clock::now();
+  Progress progress("loading");
+  auto loaded = Engine::load(std::move(*manifest), options, [&](Bytes done, Bytes total) {
+    progress.update(done, total);
+    return !interrupts.take();
+  });
+  manifest.reset();
+  progress.clear();
+  if (!loaded.ok()) return loaded.status();
+  engine = std::move(*loaded);
+  load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  for (const std::string& note : engine->plan().notes) fmt::print(stderr, "note: {}\n", note);
+  if (tokenizer->vocabulary_size() > engine->vocabulary())
+    return corrupt("the file names {} tokens but the model computes only {}",
+                   tokenizer->vocabulary_size(), engine->vocabulary());
+  return {};
+}
+
+std::vector<TokenId> TalkingModel::stop_tokens() const {
+  std::vector<TokenId> tokens;
+  for (TokenId id = 0; id < tokenizer->vocabulary_size(); ++id)
+    if (tokenizer->is_end_of_generation(id)) tokens.push_back(id);
+  return tokens;
+}
+
+Result<ChatPrompt> TalkingModel::render(const boost::json::array& messages,
+                                        std::optional<bool> think) const {
+  ChatInputs inputs{{"messages", messages}, {"add_generation_prompt", true}, {"now", local_time()}};
+  if (think && !chat->thinking().switched_by.empty()) inputs[chat->thinking().switched_by] = *think;
+  STRATA_ASSIGN(const std::vector<RenderedSpan> rendered, chat->render(inputs));
+  std::vector<TextSpan> spans;
+  for (const RenderedSpan& span : rendered) spans.push_back({span.text, !span.content});
+  ChatPrompt prompt;
+  STRATA_ASSIGN(prompt.tokens, tokenizer->encode(spans, {.add_bos = true, .add_eos = false}));
+  prompt.starts_thinking = chat->opens_thinking(rendered);
+  return prompt;
+}
+
+Result<ChatPrompt> TalkingModel::plain(std::string_view text, bool control_tokens) const {
+  ChatPrompt prompt;
+  STRATA_ASSIGN(prompt.tokens,
+                tokenizer->encode(text, control_tokens, {.add_bos = true, .add_eos = false}));
+  return prompt;
+}
+
+void take_file_sampling(const Metadata& metadata, const CLI::App& given, SamplingParams& params) {
+  const auto take = [&](const char* key, const char* option, auto& field) {
+    using Field = std::remove_reference_t<decltype(field)>;
+    const auto value = metadata.get_float(fmt::format("general.sampling.{}", key));
+    if (value.ok() && given.count(option) == 0) field = static_cast<Field>(*value);
+  };
+  if (given.count("--greedy") == 0) take("temp", "--temperature", params.temperature);
+  take("top_k", "--top-k", params.top_k);
+  take("top_p", "--top-p", params.top_p);
+  take("min_p", "--min-p", params.min_p);
+  take("penalty_repeat", "--repeat-penalty", params.repeat_penalty);
+  take("penalty_last_n", "--repeat-last-n", params.repeat_last_n);
+}
+
+}  // namespace strata::apps

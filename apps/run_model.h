@@ -1,0 +1,49 @@
+// A model file opened for talking to it: its vocabulary and chat template first, its weights when
+// they are needed.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chat_session.h"
+#include "engine/engine.h"
+#include "run_interrupts.h"
+#include "text/chat.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace strata::apps {
+
+struct TalkingModel {
+  std::optional<ModelManifest> manifest;  // until the engine takes it
+  std::string name;
+  std::unique_ptr<const Tokenizer> tokenizer;
+  std::optional<ChatTemplate> chat;
+  std::unique_ptr<Engine> engine;
+  double load_seconds = 0;
+
+  // `template_file` replaces the file's own template; empty: the file's, if it has one. Prints the
+  // file's warnings to stderr.
+  static Result<TalkingModel> open(const std::string& path, const std::string& template_file);
+
+  // With a progress bar; kCancelled after Ctrl-C.
+  Status load(const EngineOptions& options, Interrupts& interrupts);
+
+  // Every token that ends an answer.
+  std::vector<TokenId> stop_tokens() const;
+
+  // REQUIRES: chat. `think`: for templates that know a switch.
+  Result<ChatPrompt> render(const boost::json::array& messages, std::optional<bool> think) const;
+  // `control_tokens`: the text may hold some.
+  Result<ChatPrompt> plain(std::string_view text, bool control_tokens) const;
+
+  // Of the answers; none without a template.
+  ThinkingTags thinking_tags() const { return chat ? chat->thinking().tags : ThinkingTags(); }
+};
+
+// The defaults that the file recommends in general.sampling.*, but for options in `given`.
+void take_file_sampling(const Metadata& metadata, const CLI::App& given, SamplingParams& params);
+
+}  // namespace strata::apps
