@@ -135,7 +135,7 @@ class Chat {
     line("context", fmt::format("{} tokens", engine.context()));
     line("memory", fmt::format("{} of {}", human_bytes(engine.plan().total()),
                                human_bytes(engine.plan().budget)));
-    line("conversation", fmt::format("{} turns", session_.turns()));
+    line("turns so far", session_.turns());
   }
 
   static void report(const Status& status) {
@@ -178,7 +178,8 @@ class Chat {
                               Timing& timing) {
     for (;;) {
       if (turn.dropped > 0)
-        fmt::print(stderr, "(the context is full: dropped the oldest {} of the conversation)\n",
+        fmt::print(stderr, "{}(the context is full: dropped the oldest {} of the conversation)\n",
+                   answer.tokens().empty() ? "" : "\n",
                    turn.dropped == 1 ? "turn" : fmt::format("{} turns", turn.dropped));
       const auto produced = static_cast<std::int32_t>(answer.tokens().size());
       Request request;

@@ -3,7 +3,9 @@
 #include <histedit.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <clocale>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -51,10 +53,12 @@ class EditLineReader final : public LineReader {
     el_set(edit_, EL_EDITOR, "emacs");
     el_set(edit_, EL_SIGNAL, 1);
     el_set(edit_, EL_HIST, history, history_);
-    // Ctrl-C is a key while a line is edited; SIGINT is blocked anyway.
-    el_set(edit_, EL_SETTY, "-d", "intr=", nullptr);
+    // While a line is edited Ctrl-C and Ctrl-Z are keys.
+    el_set(edit_, EL_SETTY, "-d", "-isig", nullptr);
     el_set(edit_, EL_ADDFN, "strata-interrupt", "drop the line", &EditLineReader::on_interrupt);
     el_set(edit_, EL_BIND, "^C", "strata-interrupt", nullptr);
+    el_set(edit_, EL_ADDFN, "strata-suspend", "stop the program", &EditLineReader::on_suspend);
+    el_set(edit_, EL_BIND, "^Z", "strata-suspend", nullptr);
     el_set(edit_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
     return {};
   }
@@ -83,6 +87,10 @@ class EditLineReader final : public LineReader {
   static unsigned char on_interrupt(EditLine* edit, int) {
     of(edit).interrupted_ = true;
     return CC_NEWLINE;
+  }
+  static unsigned char on_suspend(EditLine*, int) {
+    (void)std::raise(SIGTSTP);
+    return CC_REDISPLAY;
   }
 
   EditLine* edit_ = nullptr;

@@ -1,15 +1,18 @@
 // strata logits: what a model computes for given tokens, for developers of models and of Strata.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <boost/json.hpp>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <future>
+#include <limits>
 #include <memory>
-#include <sstream>
+#include <utility>
 
 #include "base/file.h"
 #include "base/printable.h"
@@ -18,6 +21,8 @@
 
 namespace strata::apps {
 namespace {
+
+constexpr std::size_t kMostSequencesAtOnce = 8;
 
 struct Options {
   std::string model;
@@ -30,6 +35,11 @@ struct Options {
   EngineOptions engine;
 };
 
+struct Sequence {
+  std::vector<TokenId> tokens;
+  std::vector<Position> positions;  // whose logits are wanted, ascending
+};
+
 template <typename T>
 Result<std::vector<T>> parse_numbers(std::string_view text, std::string_view what) {
   constexpr std::string_view kSeparators = " ,\t\r\n";
@@ -40,30 +50,13 @@ Result<std::vector<T>> parse_numbers(std::string_view text, std::string_view wha
     T value{};
     const auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, value);
     if (error != std::errc() || stop != text.data() + end)
-      return invalid_argument("{}: '{}' is no number", what,
-                              printable(text.substr(at, end - at), 32));
+      return invalid_argument("{}: '{}' is no whole number of at most {}", what,
+                              printable(text.substr(at, end - at), 32),
+                              std::numeric_limits<T>::max());
     numbers.push_back(value);
     at = end;
   }
   return numbers;
-}
-
-Result<std::vector<std::vector<TokenId>>> read_sequences(const Options& options) {
-  std::vector<std::vector<TokenId>> sequences;
-  if (!options.tokens.empty()) {
-    STRATA_ASSIGN(auto tokens, parse_numbers<TokenId>(options.tokens, "--tokens"));
-    sequences.push_back(std::move(tokens));
-  } else {
-    std::ifstream file(options.tokens_file);
-    if (!file) return not_found("cannot open {}", printable(options.tokens_file));
-    for (std::string line; std::getline(file, line);) {
-      STRATA_ASSIGN(auto tokens, parse_numbers<TokenId>(line, options.tokens_file));
-      if (!tokens.empty()) sequences.push_back(std::move(tokens));
-    }
-  }
-  if (sequences.empty() || sequences.front().empty())
-    return invalid_argument("no tokens are given; use --tokens \"1 2 3\" or --tokens-file FILE");
-  return sequences;
 }
 
 Result<std::vector<Position>> positions_of(const Options& options, std::size_t length) {
@@ -81,6 +74,41 @@ Result<std::vector<Position>> positions_of(const Options& options, std::size_t l
   std::ranges::sort(positions);
   positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
   return positions;
+}
+
+Result<std::vector<Sequence>> read_sequences(const Options& options) {
+  std::vector<Sequence> sequences;
+  const auto add = [&](std::string_view text, const std::string& where) -> Status {
+    STRATA_ASSIGN(auto tokens, parse_numbers<TokenId>(text, where));
+    if (tokens.empty()) return {};
+    STRATA_ASSIGN(auto positions, positions_of(options, tokens.size()));
+    sequences.push_back({std::move(tokens), std::move(positions)});
+    return {};
+  };
+  if (!options.tokens.empty()) {
+    STRATA_TRY(add(options.tokens, "--tokens"));
+  } else if (!options.tokens_file.empty()) {
+    std::ifstream file(options.tokens_file);
+    if (!file) return not_found("cannot open {}", printable(options.tokens_file));
+    for (std::string line; std::getline(file, line);) STRATA_TRY(add(line, options.tokens_file));
+  }
+  if (sequences.empty())
+    return invalid_argument("no tokens are given; use --tokens \"1 2 3\" or --tokens-file FILE");
+  return sequences;
+}
+
+// From any thread; `bytes` go to `offset` whatever was written before.
+Status write_at(const File& file, Bytes offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written =
+        ::pwrite(file.descriptor(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0)
+      return io_error("cannot write {}: {}", printable(file.path()), std::strerror(errno));
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<Bytes>(written);
+  }
+  return {};
 }
 
 // Receives one sequence's rows; they arrive in order of position.
@@ -112,46 +140,62 @@ class Receiver : public Sink {
   std::promise<Status> done_;
 };
 
-Status run_sequence(Engine& engine, const Options& options, const std::vector<TokenId>& tokens,
-                    const Receiver::RowTaker& take, std::vector<TokenId>& generated) {
+// Asks for one sequence; wait() on the receiver ends it.
+Result<std::shared_ptr<Receiver>> submit(Engine& engine, const Options& options,
+                                         const Sequence& sequence, Receiver::RowTaker take) {
   Request request;
-  request.tokens = tokens;
+  request.tokens = sequence.tokens;
   request.sampling.temperature = 0;
   request.max_tokens = options.greedy;
-  STRATA_ASSIGN(request.logit_positions, positions_of(options, tokens.size()));
-  const auto receiver = std::make_shared<Receiver>(take);
+  request.logit_positions = sequence.positions;
+  auto receiver = std::make_shared<Receiver>(std::move(take));
   STRATA_TRY(engine.submit(std::move(request), receiver).status());
-  STRATA_TRY(receiver->wait());
-  generated = receiver->generated;
+  return receiver;
+}
+
+Status print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    return io_error("cannot write to standard output");
   return {};
 }
 
-// Raw little-endian f32 rows, in order of line and position.
-Status write_rows(Engine& engine, const Options& options,
-                  const std::vector<std::vector<TokenId>>& sequences) {
+// Raw little-endian f32 rows, in order of line and position, of sequences that run together.
+Status write_rows(Engine& engine, const Options& options, std::span<const Sequence> sequences) {
   STRATA_ASSIGN(File out, File::create(options.output));
-  for (const auto& tokens : sequences) {
-    std::vector<TokenId> generated;
-    STRATA_TRY(run_sequence(
-        engine, options, tokens,
-        [&](Position, std::span<const float> row) {
-          return out.write({reinterpret_cast<const std::uint8_t*>(row.data()), row.size_bytes()});
-        },
-        generated));
+  std::vector<std::shared_ptr<Receiver>> receivers;
+  Bytes offset = 0;
+  Status status;
+  for (const Sequence& sequence : sequences) {
+    auto receiver = submit(engine, options, sequence,
+                           [&out, at = offset](Position, std::span<const float> row) mutable {
+                             const Bytes start = std::exchange(at, at + row.size_bytes());
+                             return write_at(out, start, std::as_bytes(row));
+                           });
+    offset += sequence.positions.size() * static_cast<Bytes>(engine.vocabulary()) * sizeof(float);
+    if (!receiver.ok()) {
+      status = receiver.status();
+      break;
+    }
+    receivers.push_back(*receiver);
   }
+  for (const auto& receiver : receivers)
+    if (const Status ended = receiver->wait(); status.ok()) status = ended;
+  STRATA_TRY(status);
+  for (const auto& receiver : receivers)
+    if (options.greedy > 0)
+      STRATA_TRY(
+          print(fmt::format("{{\"greedy\": [{}]}}\n", fmt::join(receiver->generated, ", "))));
   return out.close();
 }
 
 // One object per sequence. Written by hand: shortest digits that read back as the same float.
-Status print_json(Engine& engine, const Options& options,
-                  const std::vector<std::vector<TokenId>>& sequences) {
-  for (const auto& tokens : sequences) {
+Status print_json(Engine& engine, const Options& options, std::span<const Sequence> sequences) {
+  for (const Sequence& sequence : sequences) {
     std::string text = "{\"logits\": {";
     bool first = true;
-    std::vector<TokenId> generated;
-    STRATA_TRY(run_sequence(
-        engine, options, tokens,
-        [&](Position position, std::span<const float> row) {
+    STRATA_ASSIGN(
+        const auto receiver,
+        submit(engine, options, sequence, [&](Position position, std::span<const float> row) {
           for (const float value : row)
             if (!std::isfinite(value))
               return internal_error("the logits at position {} are not finite", position);
@@ -159,11 +203,10 @@ Status print_json(Engine& engine, const Options& options,
                               fmt::join(row.begin(), row.end(), ", "));
           first = false;
           return Status();
-        },
-        generated));
-    text += fmt::format("}}, \"greedy\": [{}]}}\n", fmt::join(generated, ", "));
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-      return io_error("cannot write to standard output");
+        }));
+    STRATA_TRY(receiver->wait());
+    text += fmt::format("}}, \"greedy\": [{}]}}\n", fmt::join(receiver->generated, ", "));
+    STRATA_TRY(print(text));
   }
   return {};
 }
@@ -171,12 +214,14 @@ Status print_json(Engine& engine, const Options& options,
 Result<int> run(Options options) {
   STRATA_ASSIGN(const auto sequences, read_sequences(options));
   std::size_t longest = 0;
-  for (const auto& tokens : sequences) longest = std::max(longest, tokens.size());
+  for (const Sequence& sequence : sequences) longest = std::max(longest, sequence.tokens.size());
   if (options.engine.context == 0)
     options.engine.context = static_cast<std::int32_t>(longest) + std::max(options.greedy, 1);
   options.engine.logit_rows = std::min(options.engine.step_rows, 32);
+  if (!options.output.empty())
+    options.engine.sequences =
+        static_cast<std::int32_t>(std::min(sequences.size(), kMostSequencesAtOnce));
   STRATA_ASSIGN(const auto engine, Engine::load(options.model, options.engine, {}));
-  for (const auto& tokens : sequences) STRATA_TRY(positions_of(options, tokens.size()).status());
   STRATA_TRY(options.output.empty() ? print_json(*engine, options, sequences)
                                     : write_rows(*engine, options, sequences));
   return 0;
