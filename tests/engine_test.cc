@@ -137,7 +137,8 @@ TEST_F(EngineTest, ForkedGreedyChoicesAllGiveTheSingleAnswer) {
   Request request = greedy(prompt(45, 2), 30);
   const auto single = run(*engine, request);
   request.choices = 4;
-  for (const auto& tokens : run(*engine, request)->tokens) EXPECT_EQ(tokens, single->tokens[0]);
+  const auto forked = run(*engine, request);
+  for (const auto& tokens : forked->tokens) EXPECT_EQ(tokens, single->tokens[0]);
 }
 
 TEST_F(EngineTest, StopTokenEndsTheAnswerAndIsNotReported) {

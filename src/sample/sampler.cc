@@ -116,9 +116,8 @@ void Sampler::keep_min_p(float p) {
 }
 
 TokenId Sampler::draw(float temperature, const RandomKey& key) {
-  // In one order whatever was filtered, so that equal sets give equal draws.
-  std::sort(candidates_.begin(), candidates_.end());
-  const double best = candidates_.front().logit;
+  // The candidates are in token order or, where a filter worked, best first.
+  const double best = std::min_element(candidates_.begin(), candidates_.end())->logit;
   weights_.clear();
   double total = 0;
   for (const Candidate& c : candidates_)
