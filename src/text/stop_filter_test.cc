@@ -38,9 +38,36 @@ TEST(StopFilter, FlushesHeldTextAtTheEnd) {
   EXPECT_EQ(filter.finish(), "?");
 }
 
-TEST(StopFilter, TakesTheEarliestOfSeveral) {
-  EXPECT_EQ(stream({"cd", "bcde"}, "abcdef", 1), "ab");
-  EXPECT_EQ(stream({"cd", "bcde"}, "abcdef", 6), "a");
+TEST(StopFilter, TakesTheOneThatIsCompleteFirst) {
+  for (std::size_t piece = 1; piece < 8; ++piece) {
+    EXPECT_EQ(stream({"cd", "bcde"}, "abcdef", piece), "ab");
+    EXPECT_EQ(stream({"cd", "bcd"}, "abcdef", piece), "a");
+  }
+}
+
+TEST(StopFilter, AgreesWithASearchOfTheWholeText) {
+  // Every text of two letters, so that stop strings overlap themselves and each other.
+  const std::vector<std::string> stops = {"abab", "aab", "bbbb"};
+  for (unsigned bits = 0; bits < 1u << 10; ++bits) {
+    std::string text;
+    for (unsigned i = 0; i < 10; ++i) text += (bits >> i & 1) != 0 ? 'b' : 'a';
+    std::size_t end = std::string::npos, start = text.size();
+    for (const std::string& stop : stops) {
+      const std::size_t at = text.find(stop);
+      if (at == std::string::npos || at + stop.size() > end) continue;
+      start = at + stop.size() < end ? at : std::min(start, at);
+      end = at + stop.size();
+    }
+    for (const std::size_t piece : {1, 3, 10})
+      ASSERT_EQ(stream(stops, text, piece), text.substr(0, start)) << text;
+  }
+}
+
+TEST(StopFilter, IsLinearForLongStopsAndTexts) {
+  // A quadratic search would need minutes.
+  const std::string stop = std::string(200'000, 'a') + "b";
+  const std::string text(2'000'000, 'a');
+  EXPECT_EQ(stream({stop}, text, 7).size(), text.size());
 }
 
 TEST(StopFilter, WithoutStopsEverythingPassesAtOnce) {
