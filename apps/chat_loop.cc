@@ -13,6 +13,7 @@
 #include "chat_session.h"
 #include "probe/machine.h"
 #include "run_answer.h"
+#include "say.h"
 
 namespace strata::apps {
 namespace {
@@ -49,16 +50,16 @@ class Chat {
 
   Status run() {
     STRATA_ASSIGN(const auto reader, LineReader::create());
-    fmt::print(stderr, "{}, {} tokens of context. /help lists the commands.\n", model_.name,
-               model_.engine->context());
+    say("{}, {} tokens of context. /help lists the commands.\n", model_.name,
+        model_.engine->context());
     MessageAssembler assembler;
     for (std::string line; !leaving_;) {
       const auto outcome = reader->read(assembler.open() ? "... " : ">>> ", line);
       (void)interrupts_.take();
-      if (outcome != LineReader::Outcome::kLine) fmt::print(stderr, "\n");
+      if (outcome != LineReader::Outcome::kLine) say("\n");
       if (outcome == LineReader::Outcome::kEnd) break;
       if (outcome == LineReader::Outcome::kInterrupted) {
-        if (!assembler.open()) fmt::print(stderr, "Ctrl-D or /bye leaves.\n");
+        if (!assembler.open()) say("Ctrl-D or /bye leaves.\n");
         assembler.reset();
       } else if (assembler.add(line)) {
         STRATA_TRY(handle(assembler.take()));
@@ -95,38 +96,38 @@ class Chat {
     if (word == "/bye" || word == "/exit" || word == "/quit") {
       leaving_ = true;
     } else if (word == "/help" || word == "/?") {
-      fmt::print(stderr, "{}", kHelp);
+      say("{}", kHelp);
     } else if (word == "/clear") {
       session_.clear();
-      fmt::print(stderr, "The conversation is forgotten.\n");
+      say("The conversation is forgotten.\n");
     } else if (word == "/show") {
       show();
     } else if (word == "/set") {
       set(rest);
     } else {
-      fmt::print(stderr, "There is no command {}; /help lists them.\n", printable(word, 32));
+      say("There is no command {}; /help lists them.\n", printable(word, 32));
     }
   }
 
   void set(std::string_view rest) {
     const auto [name, value] = split_word(rest);
     if (name.empty()) {
-      fmt::print(stderr, "Write /set NAME VALUE, for example /set temperature 0.5.\n");
+      say("Write /set NAME VALUE, for example /set temperature 0.5.\n");
       return;
     }
     const Status status = options_.settings.set(name, value, model_.engine->vocabulary());
     if (!status.ok()) return report(status);
     if (name == "think" && model_.chat->thinking().switched_by.empty())
-      fmt::print(stderr, "This model's template has no switch for thinking: no effect.\n");
+      say("This model's template has no switch for thinking: no effect.\n");
     session_.set_system(options_.settings.system);
     update_limits();
   }
 
   void show() const {
     const Engine& engine = *model_.engine;
-    fmt::print(stderr, "Parameters\n{}Model\n", options_.settings.describe());
+    say("Parameters\n{}Model\n", options_.settings.describe());
     const auto line = [](std::string_view name, const auto& value) {
-      fmt::print(stderr, "  {:<18} {}\n", name, value);
+      say("  {:<18} {}\n", name, value);
     };
     line("name", model_.name);
     line("file", printable(engine.manifest().file().paths().front()));
@@ -139,7 +140,7 @@ class Chat {
   }
 
   static void report(const Status& status) {
-    fmt::print(stderr, "error: {}\n", printable(status.message(), 4096));
+    say("error: {}\n", printable(status.message(), 4096));
   }
 
   Status ask(std::string_view text) {
@@ -147,7 +148,7 @@ class Chat {
     if (!turn.ok()) {
       report(turn.status());
       if (turn.status().code() == StatusCode::kResourceExhausted)
-        fmt::print(stderr, "/clear starts again; --context-shift drops the oldest turns.\n");
+        say("/clear starts again; --context-shift drops the oldest turns.\n");
       return {};
     }
     const ChatSettings& settings = options_.settings;
@@ -168,8 +169,7 @@ class Chat {
     else
       explain(*ending, answer);
     if (options_.verbose)
-      fmt::print(stderr, "{}{:<12} peak {}\n", describe(timing), "memory",
-                 human_bytes(peak_resident_bytes()));
+      say("{}{:<12} peak {}\n", describe(timing), "memory", human_bytes(peak_resident_bytes()));
     return {};
   }
 
@@ -178,9 +178,9 @@ class Chat {
                               Timing& timing) {
     for (;;) {
       if (turn.dropped > 0)
-        fmt::print(stderr, "{}(the context is full: dropped the oldest {} of the conversation)\n",
-                   answer.tokens().empty() ? "" : "\n",
-                   turn.dropped == 1 ? "turn" : fmt::format("{} turns", turn.dropped));
+        say("{}(the context is full: dropped the oldest {} of the conversation)\n",
+            answer.tokens().empty() ? "" : "\n",
+            turn.dropped == 1 ? "turn" : fmt::format("{} turns", turn.dropped));
       const auto produced = static_cast<std::int32_t>(answer.tokens().size());
       Request request;
       request.tokens = std::move(turn.prompt.tokens);
@@ -200,16 +200,16 @@ class Chat {
 
   void explain(const Ending& ending, const AnswerText& answer) const {
     if (ending.interrupted)
-      fmt::print(stderr, "(stopped)\n");
+      say("(stopped)\n");
     else if (ending.reason == FinishReason::kContext)
-      fmt::print(stderr, "(the context of {} tokens is full: the answer stops here; {})\n",
-                 model_.engine->context(),
-                 options_.context_shift ? "/clear starts again"
-                                        : "/clear starts again, --context-shift drops old turns");
+      say("(the context of {} tokens is full: the answer stops here; {})\n",
+          model_.engine->context(),
+          options_.context_shift ? "/clear starts again"
+                                 : "/clear starts again, --context-shift drops old turns");
     else if (ending.reason == FinishReason::kLength)
-      fmt::print(stderr, "(max_tokens reached)\n");
+      say("(max_tokens reached)\n");
     if (answer.content().empty() && !answer.reasoning().empty())
-      fmt::print(stderr, "(the answer ended while the model was thinking)\n");
+      say("(the answer ended while the model was thinking)\n");
   }
 
   TalkingModel& model_;

@@ -118,7 +118,10 @@ class Receiver : public Sink {
   explicit Receiver(RowTaker take) : take_(std::move(take)) {}
 
   void on_logits(Position position, std::span<const float> logits) override {
-    if (status_.ok()) status_ = take_(position, logits);
+    if (!status_.ok()) return;
+    const bool finite = std::ranges::all_of(logits, [](float x) { return std::isfinite(x); });
+    status_ = finite ? take_(position, logits)
+                     : internal_error("the logits at position {} are not finite", position);
   }
   void on_token(std::int32_t, TokenId token) override { generated.push_back(token); }
   void on_finish(std::int32_t, FinishReason reason, const Status& status) override {
@@ -196,9 +199,6 @@ Status print_json(Engine& engine, const Options& options, std::span<const Sequen
     STRATA_ASSIGN(
         const auto receiver,
         submit(engine, options, sequence, [&](Position position, std::span<const float> row) {
-          for (const float value : row)
-            if (!std::isfinite(value))
-              return internal_error("the logits at position {} are not finite", position);
           text += fmt::format("{}\"{}\": [{}]", first ? "" : ", ", position,
                               fmt::join(row.begin(), row.end(), ", "));
           first = false;
@@ -212,6 +212,8 @@ Status print_json(Engine& engine, const Options& options, std::span<const Sequen
 }
 
 Result<int> run(Options options) {
+  if (options.positions.find_first_not_of(" ,") == std::string::npos && options.greedy == 0)
+    return invalid_argument("nothing is asked for; name --positions, --greedy or both");
   STRATA_ASSIGN(const auto sequences, read_sequences(options));
   std::size_t longest = 0;
   for (const Sequence& sequence : sequences) longest = std::max(longest, sequence.tokens.size());

@@ -6,8 +6,11 @@
 #include <random>
 
 #include "base/printable.h"
+#include "say.h"
 
 namespace strata::apps {
+
+constexpr std::size_t kMostErrorBytes = 4096;
 
 Result<Bytes> parse_size(std::string_view text) {
   double value = 0;
@@ -104,7 +107,7 @@ void set_action(CLI::App& command, int& exit_code, std::function<Result<int>()> 
       return;
     }
     exit_code = 1;
-    fmt::print(stderr, "error: {}\n", result.status().message());
+    say("error: {}\n", printable(result.status().message(), kMostErrorBytes));
   });
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "say.h"
+
 namespace strata::apps {
 namespace {
 
@@ -22,13 +24,13 @@ void Progress::update(std::uint64_t done, std::uint64_t total) {
   if (!enabled_ || now < next_) return;
   next_ = now + kInterval;
   shown_ = true;
-  fmt::print(stderr, "\r{}\x1b[K", progress_line(label_, done, total));
+  say("\r{}\x1b[K", progress_line(label_, done, total));
 }
 
 void Progress::clear() {
   if (!shown_) return;
   shown_ = false;
-  fmt::print(stderr, "\r\x1b[K");
+  say("\r\x1b[K");
 }
 
 std::string progress_line(const std::string& label, std::uint64_t done, std::uint64_t total) {

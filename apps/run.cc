@@ -17,6 +17,7 @@
 #include "probe/machine.h"
 #include "run_answer.h"
 #include "run_model.h"
+#include "say.h"
 
 namespace strata::apps {
 namespace {
@@ -103,14 +104,13 @@ class OneAnswer {
 
   Result<ChatPrompt> make_prompt(std::string_view text) const {
     if (!uses_template()) {
-      if (!options_.raw) fmt::print(stderr, "note: no chat template: this completes the text\n");
+      if (!options_.raw) say("note: no chat template: this completes the text\n");
       if (!options_.settings.system.empty())
-        fmt::print(stderr, "note: --system has no effect without a chat template\n");
+        say("note: --system has no effect without a chat template\n");
       return model_.plain(text, options_.raw);
     }
     const std::string valid = replace_invalid_utf8(text);
-    if (valid != text)
-      fmt::print(stderr, "note: the prompt is not UTF-8; wrong bytes became U+FFFD\n");
+    if (valid != text) say("note: the prompt is not UTF-8; wrong bytes became U+FFFD\n");
     ChatSession session(
         [this](const boost::json::array& messages) {
           return model_.render(messages, options_.settings.think);
@@ -141,16 +141,16 @@ class OneAnswer {
 
   void explain(const Ending& ending, const std::vector<AnswerText>& texts) const {
     if (ending.reason == FinishReason::kContext)
-      fmt::print(stderr, "note: the context of {} tokens is full: the answer stops here\n",
-                 model_.engine->context());
+      say("note: the context of {} tokens is full: the answer stops here\n",
+          model_.engine->context());
     if (texts[0].content().empty() && !texts[0].reasoning().empty())
-      fmt::print(stderr, "note: the answer ended while the model was thinking\n");
+      say("note: the answer ended while the model was thinking\n");
   }
 
   void print_figures(const Timing& timing) const {
-    fmt::print(stderr, "{:<12} {:.3f} s\n{}{:<12} peak {}, planned {}\n{:<12} {}\n", "load",
-               model_.load_seconds, describe(timing), "memory", human_bytes(peak_resident_bytes()),
-               human_bytes(model_.engine->plan().total()), "seed", options_.settings.sampling.seed);
+    say("{:<12} {:.3f} s\n{}{:<12} peak {}, planned {}\n{:<12} {}\n", "load", model_.load_seconds,
+        describe(timing), "memory", human_bytes(peak_resident_bytes()),
+        human_bytes(model_.engine->plan().total()), "seed", options_.settings.sampling.seed);
   }
 
   TalkingModel& model_;
@@ -179,14 +179,14 @@ Result<int> run(Options options, const CLI::App& command) {
   STRATA_ASSIGN(TalkingModel model, TalkingModel::open(options.model, options.template_file));
   if (!prompt) STRATA_TRY(check_chat(model, options));
   if (options.settings.think && (!model.chat || model.chat->thinking().switched_by.empty()))
-    fmt::print(stderr, "note: this model's template has no switch for thinking: no effect\n");
+    say("note: this model's template has no switch for thinking: no effect\n");
   take_file_sampling(model.manifest->metadata(), command, options.settings.sampling);
   STRATA_TRY(options.settings.sampling.validate(model.tokenizer->vocabulary_size()));
   const Status loaded = model.load(options.engine, interrupts);
   if (loaded.code() == StatusCode::kCancelled) return kInterruptedExit;
   STRATA_TRY(loaded);
   if (prompt) return OneAnswer(model, options, interrupts).run(*prompt);
-  if (options.verbose) fmt::print(stderr, "{:<12} {:.3f} s\n", "load", model.load_seconds);
+  if (options.verbose) say("{:<12} {:.3f} s\n", "load", model.load_seconds);
   STRATA_TRY(
       run_chat(model, {options.settings, options.context_shift, options.verbose}, interrupts));
   return 0;

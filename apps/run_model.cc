@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "progress.h"
+#include "say.h"
 
 namespace strata::apps {
 namespace {
@@ -59,8 +60,7 @@ Result<TalkingModel> TalkingModel::open(const std::string& path, const std::stri
   model.tokenizer = std::move(*tokenizer);
   STRATA_ASSIGN(model.chat, find_template(metadata, template_file));
   for (const auto warnings : {model.manifest->file().warnings(), model.tokenizer->warnings()})
-    for (const std::string& warning : warnings)
-      fmt::print(stderr, "warning: {}\n", printable(warning));
+    for (const std::string& warning : warnings) say("warning: {}\n", printable(warning));
   return model;
 }
 
@@ -76,7 +76,7 @@ Status TalkingModel::load(const EngineOptions& options, Interrupts& interrupts) 
   if (!loaded.ok()) return loaded.status();
   engine = std::move(*loaded);
   load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  for (const std::string& note : engine->plan().notes) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : engine->plan().notes) say("note: {}\n", note);
   if (tokenizer->vocabulary_size() > engine->vocabulary())
     return corrupt("the file names {} tokens but the model computes only {}",
                    tokenizer->vocabulary_size(), engine->vocabulary());

@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "commands.h"
 #include "describe.h"
+#include "say.h"
 
 namespace strata::apps {
 namespace {
@@ -154,8 +155,7 @@ Status show(const Options& options) {
   STRATA_ASSIGN(GgufFile file, GgufFile::open(options.model));
   STRATA_ASSIGN(const ModelManifest manifest, ModelManifest::from_file(std::move(file), false));
   const json::object model = describe(manifest, options.tensors);
-  for (const std::string& warning : manifest.file().warnings())
-    fmt::print(stderr, "warning: {}\n", warning);
+  for (const std::string& warning : manifest.file().warnings()) say("warning: {}\n", warning);
   if (options.as_json)
     fmt::print("{}\n", json::serialize(model));
   else
@@ -175,7 +175,7 @@ void add_show(CLI::App& app, int& exit_code) {
   command->callback([options, &exit_code] {
     const Status status = show(*options);
     if (status.ok()) return;
-    fmt::print(stderr, "error: {}\n", status.message());
+    say("error: {}\n", printable(status.message(), 4096));
     exit_code = 1;
   });
 }

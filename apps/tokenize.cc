@@ -11,6 +11,7 @@
 #include "base/printable.h"
 #include "commands.h"
 #include "gguf/gguf_file.h"
+#include "say.h"
 #include "text/tokenizer/detokenizer.h"
 
 namespace strata::apps {
@@ -39,8 +40,7 @@ Result<std::unique_ptr<const Tokenizer>> open_tokenizer(const std::string& model
   STRATA_ASSIGN(const GgufFile file, GgufFile::open(model));
   auto tokenizer = Tokenizer::create(file.metadata());
   if (!tokenizer.ok()) return tokenizer.status().with_context(printable(model));
-  for (const std::string& warning : tokenizer.value()->warnings())
-    fmt::print(stderr, "warning: {}\n", warning);
+  for (const std::string& warning : tokenizer.value()->warnings()) say("warning: {}\n", warning);
   return tokenizer;
 }
 
@@ -117,7 +117,7 @@ Status detokenize(const DetokenizeOptions& options) {
 
 void finish(const Status& status, int& exit_code) {
   if (status.ok()) return;
-  fmt::print(stderr, "error: {}\n", status.message());
+  say("error: {}\n", printable(status.message(), 4096));
   exit_code = 1;
 }
 

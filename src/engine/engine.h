@@ -24,7 +24,7 @@ struct EngineOptions {
   std::int32_t context = 0;      // tokens per sequence; 0: the model's own
   std::int32_t sequences = 1;    // sequences with full context the cache holds
   std::int32_t step_rows = 256;  // token budget of one step
-  std::int32_t logit_rows = 16;  // rows of one step whose logits are computed
+  std::int32_t logit_rows = 16;  // rows of one step whose logits are computed; at most step_rows
   std::int32_t running = 64;     // sequences computed at a time
   Bytes memory = 0;              // budget; 0: what the machine has available
 };

@@ -1,5 +1,7 @@
 #include "engine/model.h"
 
+#include <algorithm>
+
 #include "models/all.h"
 #include "probe/machine.h"
 
@@ -19,9 +21,9 @@ Status check_options(const EngineOptions& options) {
     return invalid_argument("{} sequences are not possible; 1 to 65536 are", options.sequences);
   if (!within(options.step_rows, 1, 65536))
     return invalid_argument("{} rows per step are not possible; 1 to 65536 are", options.step_rows);
-  if (!within(options.logit_rows, 1, options.step_rows))
-    return invalid_argument("{} logit rows per step are not possible; 1 to {} are",
-                            options.logit_rows, options.step_rows);
+  if (!within(options.logit_rows, 1, 65536))
+    return invalid_argument("{} logit rows per step are not possible; 1 to 65536 are",
+                            options.logit_rows);
   if (!within(options.running, 1, 65536))
     return invalid_argument("{} running sequences are not possible; 1 to 65536 are",
                             options.running);
@@ -58,8 +60,9 @@ Result<std::unique_ptr<Model>> load_model(ModelManifest manifest, const EngineOp
   model->device_name = model->device->info().name;
 
   const CacheFormat cache = options.reference ? CacheFormat::kF32 : CacheFormat::kF16;
-  const Workload workload{
-      options.context, options.sequences, {options.step_rows, options.logit_rows}};
+  const Workload workload{options.context,
+                          options.sequences,
+                          {options.step_rows, std::min(options.step_rows, options.logit_rows)}};
   DeviceCosts costs{kBlockTokens, {}, 0};
   STRATA_ASSIGN(costs.segment_bytes, model->device->segment_bytes(model->graph, workload.step));
   for (const CacheGroupSpec& group : model->graph.cache_groups)

@@ -11,7 +11,7 @@ constexpr std::int64_t kMaxHeads = 4096;
 constexpr std::int64_t kMaxExperts = 65536;
 
 Result<double> rope_scale(const ModelManifest& manifest) {
-  STRATA_ASSIGN(const std::string type, manifest.string_or("rope.scaling.type", "none"));
+  STRATA_ASSIGN(const std::string type, manifest.string_or("rope.scaling.type", "linear"));
   STRATA_ASSIGN(double factor, manifest.real_or("rope.scaling.factor", 0));
   if (factor == 0) {
     STRATA_ASSIGN(factor, manifest.real_or("rope.scale_linear", 0));
