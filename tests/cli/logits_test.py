@@ -86,11 +86,17 @@ class Logits(unittest.TestCase):
                 (["--tokens-file", "nowhere"], [b"nowhere"]),
                 ([], [b"no tokens"])]:
             with self.subTest(arguments=arguments):
-                done = strata("logits", model, *arguments)
+                done = strata("logits", model, "--greedy", 1, *arguments)
                 self.assertEqual(done.returncode, 1)
                 self.assertEqual(done.stdout, b"")
                 for word in words:
                     self.assertIn(word, done.stderr)
+
+    def test_a_request_for_nothing_is_refused(self):
+        model, _ = reference("llama")
+        done = strata("logits", model, "--tokens", "1 2")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"nothing is asked for", done.stderr)
 
     def test_a_full_device_is_an_error(self):
         model, _ = reference("llama")

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 import support
@@ -246,7 +245,8 @@ class Chat(unittest.TestCase):
     def test_ctrl_c_stops_an_answer_and_drops_a_line(self):
         terminal = self.start("--logit-bias", "511=-inf", context=4096)
         terminal.type("talk\r")
-        time.sleep(0.5)
+        terminal.wait_for("talk\r\n")
+        terminal.wait_for_anything()
         terminal.type("\x03")
         terminal.wait_for("(stopped)")
         terminal.wait_for(">>> ")

@@ -72,6 +72,11 @@ class Terminal:
         before, self.screen = self.screen.split(text, 1)
         return before
 
+    def wait_for_anything(self):
+        while not self.screen.strip():
+            if not self.read(PATIENCE):
+                raise AssertionError("no output")
+
     def close(self):
         """Waits for the program to end and returns its exit code."""
         limit = time.monotonic() + PATIENCE
