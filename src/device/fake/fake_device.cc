@@ -18,6 +18,8 @@ TokenId token_of(std::uint64_t hash, std::int32_t vocabulary) {
   return static_cast<TokenId>((hash >> 17) % static_cast<std::uint64_t>(vocabulary));
 }
 
+constexpr Bytes kMemory = Bytes{1} << 38;
+
 struct FakeSegment final : Segment {
   SegmentSpec spec;
   std::vector<float> logits;
@@ -28,6 +30,8 @@ class FakeDevice final : public Device {
   DeviceInfo info() const override { return {"fake", true}; }
 
   Result<Buffer> allocate(Bytes bytes) override {
+    // A sanitizer's calloc stops the process where the system's returns null.
+    if (bytes > kMemory) return resource_exhausted("{} bytes of memory are not to be had", bytes);
     std::shared_ptr<std::uint8_t> data(static_cast<std::uint8_t*>(std::calloc(bytes, 1)),
                                        std::free);
     if (!data) return resource_exhausted("{} bytes of memory are not to be had", bytes);
