@@ -31,7 +31,7 @@ build: ## build/strata, optimized
 	rm -f build.log
 	cmake --build --preset release -j $(JOBS) --target strata
 
-test: dev-deps models arm fuzz asan unit ## everything that needs no GPU
+test: dev-deps models arm asan fuzz unit ## everything that needs no GPU
 
 unit: ## the unit tests and the checks of style, layers and documents
 	$(call build,release)
@@ -50,9 +50,9 @@ arm: ## the tests of the folders without libraries, built for AArch64 and run by
 	$(call ctest,arm)
 
 fuzz: ## every fuzz target (or FUZZ_TARGET) for FUZZ_SECONDS from its seeds
-	$(call configure,fuzz)
-	cmake --build --preset fuzz -j $(JOBS) --target fuzz/all
-	tools/fuzz.sh build-fuzz $(FUZZ_SECONDS) $(FUZZ_TARGET)
+	$(call configure,asan)
+	cmake --build --preset asan -j $(JOBS) --target fuzz/all
+	tools/fuzz.sh build-asan $(FUZZ_SECONDS) $(FUZZ_TARGET)
 
 bench: ## microbenchmarks
 	$(call build,bench)
@@ -76,4 +76,4 @@ dev-deps: ## install what the tests need besides
 	tools/install_deps.sh build test
 
 clean: ## remove the build folders
-	rm -rf build build-asan build-tsan build-fuzz build-arm build-bench
+	rm -rf build build-asan build-tsan build-arm build-bench

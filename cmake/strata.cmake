@@ -11,7 +11,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 if(STRATA_SANITIZE)
   target_compile_options(strata_flags INTERFACE
-    -fsanitize=${STRATA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g)
+    -fsanitize=${STRATA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(strata_flags INTERFACE -fsanitize=${STRATA_SANITIZE})
   if(STRATA_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(strata_flags INTERFACE -Wno-tsan)
