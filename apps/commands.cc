@@ -5,6 +5,7 @@ namespace strata::apps {
 void add_commands(CLI::App& app, int& exit_code) {
   add_run(app, exit_code);
   add_logits(app, exit_code);
+  add_perplexity(app, exit_code);
   add_show(app, exit_code);
   add_template(app, exit_code);
   add_tokenize(app, exit_code);

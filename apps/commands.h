@@ -14,6 +14,7 @@ void add_tokenize(CLI::App& app, int& exit_code);
 void add_detokenize(CLI::App& app, int& exit_code);
 void add_template(CLI::App& app, int& exit_code);
 void add_logits(CLI::App& app, int& exit_code);
+void add_perplexity(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
 
 }  // namespace strata::apps
