@@ -76,9 +76,19 @@ void add_sampling_options(CLI::App& command, SamplingParams& params) {
       ->capture_default_str();
   command.add_option("--presence-penalty", params.presence_penalty)->capture_default_str();
   command.add_option("--frequency-penalty", params.frequency_penalty)->capture_default_str();
-  command.add_option("--seed", params.seed, "Makes answers repeatable (default: random)");
-  command.add_flag_callback(
-      "--greedy", [&params] { params.temperature = 0; }, "The same as --temperature 0");
+  command.add_option_function<std::string>(
+      "--seed",
+      [&params](const std::string& text) {
+        const auto [end, error] =
+            std::from_chars(text.data(), text.data() + text.size(), params.seed);
+        if (error != std::errc() || end != text.data() + text.size())
+          throw CLI::ValidationError("--seed", "'" + text + "' is no integer from 0 to 2^64 - 1");
+      },
+      "Makes answers repeatable (default: random)");
+  command
+      .add_flag_callback(
+          "--greedy", [&params] { params.temperature = 0; }, "The same as --temperature 0")
+      ->excludes("--temperature");
   command
       .add_option_function<std::vector<std::string>>(
           "--logit-bias",

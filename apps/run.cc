@@ -23,7 +23,7 @@ namespace strata::apps {
 namespace {
 
 constexpr int kInterruptedExit = 130;  // what shells report after Ctrl-C
-constexpr Bytes kMostInputBytes = 256 * kMiB;
+constexpr Bytes kMostInputBytes = 64 * kMiB;
 
 struct Options {
   std::string model;
@@ -109,16 +109,21 @@ class OneAnswer {
         say("note: --system has no effect without a chat template\n");
       return model_.plain(text, options_.raw);
     }
-    const std::string valid = replace_invalid_utf8(text);
-    if (valid != text) say("note: the prompt is not UTF-8; wrong bytes became U+FFFD\n");
+    const std::string valid = as_utf8(text, "prompt");
     ChatSession session(
         [this](const boost::json::array& messages) {
           return model_.render(messages, options_.settings.think);
         },
         {.context = model_.engine->context()});
-    session.set_system(options_.settings.system);
+    session.set_system(as_utf8(options_.settings.system, "system message"));
     STRATA_ASSIGN(ChatSession::Turn turn, session.ask(valid));
     return std::move(turn.prompt);
+  }
+
+  static std::string as_utf8(std::string_view text, std::string_view what) {
+    std::string valid = replace_invalid_utf8(text);
+    if (valid != text) say("note: the {} is not UTF-8; wrong bytes became U+FFFD\n", what);
+    return valid;
   }
 
   static Status announce(int number) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -14,6 +15,8 @@
 namespace strata::apps {
 namespace {
 
+// Texts with fewer bytes per token of the context are tokenized without a look at the vocabulary.
+constexpr std::size_t kLeastTokenBytesTried = 16;
 constexpr Bytes kMostTemplateBytes = 4 * kMiB;
 
 Result<std::string> read_template(const std::string& path) {
@@ -90,13 +93,31 @@ std::vector<TokenId> TalkingModel::stop_tokens() const {
   return tokens;
 }
 
+Status TalkingModel::check_room(std::size_t bytes) const {
+  const auto context = static_cast<std::size_t>(engine->context());
+  if (bytes <= context * kLeastTokenBytesTried) return {};
+  std::size_t longest = kLeastTokenBytesTried;
+  for (TokenId id = 0; id < tokenizer->vocabulary_size(); ++id)
+    longest = std::max(longest, tokenizer->token_bytes(id, true).size());
+  if (bytes <= context * longest) return {};
+  return invalid_argument(
+      "the prompt has {} bytes, more than the context of {} tokens can hold; shorten it or ask for "
+      "a larger --context",
+      bytes, context);
+}
+
 Result<ChatPrompt> TalkingModel::render(const boost::json::array& messages,
                                         std::optional<bool> think) const {
   ChatInputs inputs{{"messages", messages}, {"add_generation_prompt", true}, {"now", local_time()}};
   if (think && !chat->thinking().switched_by.empty()) inputs[chat->thinking().switched_by] = *think;
   STRATA_ASSIGN(const std::vector<RenderedSpan> rendered, chat->render(inputs));
   std::vector<TextSpan> spans;
-  for (const RenderedSpan& span : rendered) spans.push_back({span.text, !span.content});
+  std::size_t bytes = 0;
+  for (const RenderedSpan& span : rendered) {
+    spans.push_back({span.text, !span.content});
+    bytes += span.text.size();
+  }
+  STRATA_TRY(check_room(bytes));
   ChatPrompt prompt;
   STRATA_ASSIGN(prompt.tokens, tokenizer->encode(spans, {.add_bos = true, .add_eos = false}));
   prompt.starts_thinking = chat->opens_thinking(rendered);
@@ -104,6 +125,7 @@ Result<ChatPrompt> TalkingModel::render(const boost::json::array& messages,
 }
 
 Result<ChatPrompt> TalkingModel::plain(std::string_view text, bool control_tokens) const {
+  STRATA_TRY(check_room(text.size()));
   ChatPrompt prompt;
   STRATA_ASSIGN(prompt.tokens,
                 tokenizer->encode(text, control_tokens, {.add_bos = true, .add_eos = false}));

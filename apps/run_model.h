@@ -39,6 +39,9 @@ struct TalkingModel {
   // `control_tokens`: the text may hold some.
   Result<ChatPrompt> plain(std::string_view text, bool control_tokens) const;
 
+  // Refuses a text that no tokens the context has room for could spell, before tokenizing it.
+  Status check_room(std::size_t bytes) const;
+
   // Of the answers; none without a template.
   ThinkingTags thinking_tags() const { return chat ? chat->thinking().tags : ThinkingTags(); }
 };

@@ -145,6 +145,8 @@ void print_text(const json::object& model) {
       line(fmt::format("sampling {}", printable(name, 64)), on_one_line(value));
   if (const json::value* chat = model.if_contains("chat_template"))
     print_template("chat template", *chat);
+  else
+    line("chat template", "none");
   if (const json::value* named = model.if_contains("named_chat_templates"))
     for (const auto& [name, value] : named->as_object())
       print_template(fmt::format("template {}", printable(name, 64)), value);

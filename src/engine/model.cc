@@ -60,9 +60,11 @@ Result<std::unique_ptr<Model>> load_model(ModelManifest manifest, const EngineOp
   model->device_name = model->device->info().name;
 
   const CacheFormat cache = options.reference ? CacheFormat::kF32 : CacheFormat::kF16;
+  // The peak, since what parsing freed may still be resident.
   const Workload workload{options.context,
                           options.sequences,
-                          {options.step_rows, std::min(options.step_rows, options.logit_rows)}};
+                          {options.step_rows, std::min(options.step_rows, options.logit_rows)},
+                          peak_resident_bytes()};
   DeviceCosts costs{kBlockTokens, {}, 0};
   STRATA_ASSIGN(costs.segment_bytes, model->device->segment_bytes(model->graph, workload.step));
   for (const CacheGroupSpec& group : model->graph.cache_groups)

@@ -16,6 +16,7 @@ struct Workload {
   std::int32_t context = 0;    // tokens per sequence; 0: the model's own, reduced to what fits
   std::int32_t sequences = 1;  // that may hold their whole context at once
   StepLimits step;
+  Bytes program = 0;  // what the process holds already: code, vocabulary, prompt
 };
 
 // What a device asks for, in its own layout.
@@ -27,7 +28,7 @@ struct DeviceCosts {
 
 struct PlacementPlan {
   Bytes budget = 0;
-  Bytes program = 0;  // the process itself: code, vocabulary, queues
+  Bytes program = 0;  // the process itself: code, vocabulary, queues, chat templates at work
   Bytes weights = 0;
   Bytes staging = 0;  // for reading weights
   Bytes segment = 0;  // activations and scratch

@@ -7,7 +7,8 @@
 namespace strata {
 namespace {
 
-constexpr Bytes kProgramBytes = 96 * kMiB;
+// Queues, token texts and what a chat template may hold while it renders.
+constexpr Bytes kWorkingBytes = 96 * kMiB;
 constexpr Bytes kStagingBytes = 8 * kMiB;
 constexpr std::int32_t kSmallestContext = 256;
 
@@ -81,7 +82,7 @@ Result<PlacementPlan> make_plan(const Graph& graph, const Workload& workload,
                                 const DeviceCosts& costs, Bytes budget) {
   PlacementPlan plan;
   plan.budget = budget;
-  plan.program = kProgramBytes;
+  plan.program = workload.program + kWorkingBytes;
   plan.staging = kStagingBytes;
   plan.segment = costs.segment_bytes;
   plan.step = workload.step;

@@ -89,8 +89,15 @@ class OneAnswer(unittest.TestCase):
         self.assertIn(b"is no size", self.fails(TINY, "--memory", "much", "hello", code=2))
 
     def test_a_prompt_beyond_the_context_is_refused_with_numbers(self):
+        message = self.fails(TINY, "-c", 64, stdin="many words " * 60)
+        self.assertRegex(message, rb"the prompt has \d{3,} tokens but the context holds 64")
         message = self.fails(TINY, "-c", 64, stdin="many words " * 10000)
-        self.assertRegex(message, rb"the prompt has \d{5,} tokens but the context holds 64")
+        self.assertRegex(message, rb"the prompt has \d{6} bytes, more than the context of 64 tok")
+
+    def test_options_that_contradict_or_overflow_are_refused(self):
+        for seed in ("-1", "1.5", "18446744073709551616", ""):
+            self.assertIn(b"--seed", self.fails(TINY, "--seed", seed, "hello", code=2))
+        self.assertIn(b"--greedy", self.fails(TINY, "--greedy", "--temp", 1, "hello", code=2))
 
     def test_says_when_the_context_is_full(self):
         done = strata("run", TINY, "-c", 64, "--greedy", "--logit-bias", "511=-inf", "hello")
