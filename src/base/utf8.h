@@ -23,6 +23,12 @@ struct Utf8Prefix {
 // so that replacing each by one U+FFFD gives what browsers show. REQUIRES: text is not empty.
 Utf8Prefix utf8_prefix(std::string_view text);
 
+// Bytes of the character that `text` starts with; 1 where it starts with none. REQUIRES: as above.
+inline std::size_t utf8_step(std::string_view text) {
+  const Utf8Prefix prefix = utf8_prefix(text);
+  return prefix.kind == Utf8Prefix::Kind::kCharacter ? prefix.bytes : 1;
+}
+
 // Bytes of the longest prefix that consists of whole characters.
 std::size_t utf8_valid_bytes(std::string_view text);
 

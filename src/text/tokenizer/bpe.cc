@@ -10,10 +10,6 @@ namespace {
 
 constexpr std::string_view kMergesKey = "tokenizer.ggml.merges";
 constexpr std::size_t kMaxMerges = std::size_t{1} << 24;
-std::size_t character_bytes(std::string_view text) {
-  const Utf8Prefix prefix = utf8_prefix(text);
-  return prefix.kind == Utf8Prefix::Kind::kCharacter ? prefix.bytes : 1;
-}
 
 }  // namespace
 
@@ -35,14 +31,14 @@ void BpeModel::index_tokens() {
   const auto add_kind = [&](auto accepts) {
     for (TokenId id = 0; id < vocabulary_.size(); ++id) {
       const Token& token = vocabulary_.tokens[id];
-      if (!accepts(token.kind) || token.text.empty()) continue;
+      if (!accepts(token) || token.text.empty()) continue;
       // A byte-level token that its alphabet does not spell cannot come out of merging bytes.
       if (rules_.byte_level && !spelled_bytes(token.text)) continue;
       symbols_.insert(rules_.byte_level ? token.bytes : token.text, id);
     }
   };
-  add_kind([](TokenKind k) { return k == TokenKind::kNormal || k == TokenKind::kUndefined; });
-  add_kind([](TokenKind kind) { return kind == TokenKind::kUserDefined; });
+  add_kind([](const Token& token) { return token.is_ordinary(); });
+  add_kind([](const Token& token) { return token.kind == TokenKind::kUserDefined; });
   byte_tokens_ = byte_tokens(vocabulary_);
   if (!rules_.byte_level) return;
   for (int byte = 0; byte < 256; ++byte) {
@@ -125,7 +121,7 @@ Status BpeModel::encode_piece(std::string_view piece, Merger& merger,
   }
   merger.clear();
   for (std::size_t at = 0; at < piece.size();) {
-    const std::size_t bytes = rules_.byte_level ? 1 : character_bytes(piece.substr(at));
+    const std::size_t bytes = rules_.byte_level ? 1 : utf8_step(piece.substr(at));
     merger.add({static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(bytes),
                 symbols_.find(piece.substr(at, bytes))});
     at += bytes;

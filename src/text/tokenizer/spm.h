@@ -2,10 +2,9 @@
 // Source: Kudo, Richardson, "SentencePiece: A simple and language independent subword tokenizer".
 #pragma once
 
-#include <array>
-#include <memory>
-
+#include "text/tokenizer/byte_fallback.h"
 #include "text/tokenizer/hash_tables.h"
+#include "text/tokenizer/segment_cutter.h"
 #include "text/tokenizer/text_model.h"
 #include "text/tokenizer/vocabulary.h"
 
@@ -21,17 +20,14 @@ class SpmModel final : public TextModel {
                 std::vector<TokenId>& out) const override;
 
  private:
-  std::size_t next_cut(std::string_view text) const;
   Status encode_segment(std::string_view text, Merger& merger, std::vector<TokenId>& out) const;
-  Status append_bytes(std::string_view bytes, std::vector<TokenId>& out) const;
 
-  const Vocabulary& vocabulary_;
   const bool add_space_prefix_;
   TextTable tokens_;                     // those that text can become
   std::vector<std::uint32_t> priority_;  // per token: 0 for the best score, equal for equal ones
   std::size_t longest_ = 0;              // bytes of the longest of tokens_
-  std::array<bool, 256> joins_space_{};  // some token has this byte right before U+2581
-  std::vector<TokenId> byte_tokens_;
+  SegmentCutter cutter_;
+  ByteFallback fallback_;
 };
 
 }  // namespace strata

@@ -30,6 +30,18 @@ MetadataArray number_array(ValueType type, const std::vector<T>& numbers) {
   return array;
 }
 
+// Normalization rules: the units of a trie, and the replacements its values point at.
+inline MetadataArray charsmap(const std::vector<std::uint32_t>& units,
+                              std::string_view replacements) {
+  MetadataArray array = number_array(ValueType::kUint32, units);
+  const auto bytes = static_cast<std::uint32_t>(array.numbers.size());
+  array.numbers.insert(0, reinterpret_cast<const char*>(&bytes), sizeof bytes);
+  array.numbers += replacements;
+  array.element_type = ValueType::kUint8;
+  array.count = array.numbers.size();
+  return array;
+}
+
 // The tokenizer keys of a model file. Owns the strings that the metadata points at.
 struct VocabularyFile {
   std::string model = "gpt2";
@@ -103,6 +115,44 @@ inline VocabularyFile spm_vocabulary() {
   for (int byte = 0; byte < 256; ++byte)
     file.add(fmt::format("<0x{:02X}>", byte), TokenKind::kByte);
   file.add("\xe2\x96\x81", TokenKind::kNormal, -1000);
+  return file;
+}
+
+// BERT: [PAD] [UNK] [CLS] [SEP] [MASK], then letters that start words and letters that go on.
+inline VocabularyFile wordpiece_vocabulary() {
+  VocabularyFile file;
+  file.model = "bert";
+  for (const std::string_view text : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"})
+    file.add_control(text);
+  file.set("tokenizer.ggml.unknown_token_id", std::uint64_t{1});
+  file.set("tokenizer.ggml.cls_token_id", std::uint64_t{2});
+  file.set("tokenizer.ggml.seperator_token_id", std::uint64_t{3});
+  for (char c = 'a'; c <= 'e'; ++c) {
+    file.add(std::string("\xe2\x96\x81") + c);
+    file.add(std::string(1, c));
+  }
+  return file;
+}
+
+// T5: <pad> </s> <unk>, then U+2581.
+inline VocabularyFile unigram_vocabulary() {
+  VocabularyFile file;
+  file.model = "t5";
+  file.add_control("<pad>");
+  file.add_control("</s>");
+  file.add("<unk>", TokenKind::kUnknown);
+  file.add("\xe2\x96\x81", TokenKind::kNormal, -3);
+  file.set("tokenizer.ggml.add_space_prefix", true);
+  file.set("tokenizer.ggml.remove_extra_whitespaces", true);
+  return file;
+}
+
+// RWKV: <s>, then the bytes, spelled as Python does.
+inline VocabularyFile rwkv_vocabulary() {
+  VocabularyFile file;
+  file.model = "rwkv";
+  file.add_control("<s>");
+  for (int byte = 0; byte < 256; ++byte) file.add(fmt::format("\\x{:02x}", byte));
   return file;
 }
 

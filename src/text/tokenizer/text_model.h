@@ -1,6 +1,7 @@
 // How a vocabulary turns ordinary text, free of special tokens, into tokens.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -11,11 +12,19 @@
 
 namespace strata {
 
+// The best way to tokenize a text up to some byte.
+struct BestPath {
+  double score;
+  std::uint32_t start;  // of its last token
+  TokenId last;         // kNoToken: a character that has no token
+};
+
 // What one call of Tokenizer::encode works with, kept from one stretch of text to the next.
 struct EncodeScratch {
   Merger merger;
   PieceCache cache;
   std::vector<std::string_view> pieces;
+  std::vector<BestPath> paths;
 };
 
 class TextModel {

@@ -1,16 +1,23 @@
 #include "text/tokenizer/tokenizer.h"
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/printable.h"
 #include "text/tokenizer/bpe.h"
+#include "text/tokenizer/rwkv.h"
 #include "text/tokenizer/spm.h"
+#include "text/tokenizer/unigram.h"
+#include "text/tokenizer/wordpiece.h"
 
 namespace strata {
 namespace {
 
 constexpr std::string_view kModelKey = "tokenizer.ggml.model";
 constexpr std::string_view kPreKey = "tokenizer.ggml.pre";
+constexpr std::string_view kAddBosKey = "tokenizer.ggml.add_bos_token";
+constexpr std::string_view kAddSpacePrefixKey = "tokenizer.ggml.add_space_prefix";
 constexpr std::size_t kMaxTextBytes = std::size_t{1} << 29;  // escaped, it stays below 2^31
 
 struct PreTokenizerChoice {
@@ -36,6 +43,22 @@ Spelling spelling_of(const PreTokenizer& rules) {
   return rules.escape_spaces ? Spelling::kEscapedSpace : Spelling::kPlain;
 }
 
+// Leaves `flag` as it is where the key is absent.
+Status read_flag(const Metadata& metadata, std::string_view key, bool& flag) {
+  STRATA_ASSIGN(const std::optional<bool> value, metadata.optional_bool(key));
+  flag = value.value_or(flag);
+  return {};
+}
+
+// Converters mark BERT's [UNK] as a control token, though text is what it stands for.
+void claim_unknown_token(Vocabulary& vocabulary) {
+  const SpecialIds& ids = vocabulary.special;
+  if (ids.unk == kNoToken) return;
+  for (const TokenId other : {ids.bos, ids.eos, ids.sep, ids.pad, ids.mask})
+    if (ids.unk == other) return;
+  vocabulary.tokens[ids.unk].kind = TokenKind::kUnknown;
+}
+
 std::vector<TrustedRange> trusted_ranges(std::span<const TextSpan> spans) {
   std::vector<TrustedRange> ranges;
   std::size_t at = 0;
@@ -54,19 +77,30 @@ std::vector<TrustedRange> trusted_ranges(std::span<const TextSpan> spans) {
 
 }  // namespace
 
+std::string_view tokenizer_kind(std::string_view model) {
+  constexpr std::pair<std::string_view, std::string_view> kKinds[] = {
+      {"gpt2", "byte-pair"}, {"gemma4", "byte-pair"}, {"llama", "SentencePiece byte-pair"},
+      {"t5", "Unigram"},     {"bert", "WordPiece"},   {"rwkv", "RWKV"}};
+  const auto* kind =
+      std::ranges::find(kKinds, model, [](const auto& entry) { return entry.first; });
+  return kind == std::end(kKinds) ? std::string_view() : kind->second;
+}
+
 Result<std::unique_ptr<const Tokenizer>> Tokenizer::create(const Metadata& metadata) {
   STRATA_ASSIGN(const std::string_view model, metadata.get_string(kModelKey));
   if (model == "llama") return create_spm(metadata);
   if (model == "gemma4") return create_bpe(metadata, "gemma4");
   if (model == "gpt2") return create_bpe(metadata, "");
+  if (model == "bert") return create_wordpiece(metadata);
+  if (model == "t5") return create_unigram(metadata);
+  if (model == "rwkv") return create_rwkv(metadata);
   return unsupported(
-      "key `{}` is `{}`; Strata tokenizes byte-pair (gpt2, gemma4) and SentencePiece (llama) "
-      "vocabularies",
+      "key `{}` is `{}`; Strata tokenizes byte-pair (gpt2, gemma4), SentencePiece (llama, t5), "
+      "WordPiece (bert) and RWKV (rwkv) vocabularies",
       kModelKey, printable(model, 64));
 }
 
-Result<std::unique_ptr<const Tokenizer>> Tokenizer::create_bpe(const Metadata& metadata,
-                                                               std::string_view rules_name) {
+Tokenizer::Made Tokenizer::create_bpe(const Metadata& metadata, std::string_view rules_name) {
   STRATA_ASSIGN(std::optional<std::string_view> name, metadata.optional_string(kPreKey));
   if (!rules_name.empty()) name = rules_name;
   const PreTokenizerChoice choice = choose_pre_tokenizer(name);
@@ -82,7 +116,7 @@ Result<std::unique_ptr<const Tokenizer>> Tokenizer::create_bpe(const Metadata& m
   return std::unique_ptr<const Tokenizer>(std::move(tokenizer));
 }
 
-Result<std::unique_ptr<const Tokenizer>> Tokenizer::create_spm(const Metadata& metadata) {
+Tokenizer::Made Tokenizer::create_spm(const Metadata& metadata) {
   // Without scores every merge would be as good as any other.
   STRATA_TRY(metadata.get_array("tokenizer.ggml.scores").status());
   STRATA_ASSIGN(Vocabulary vocabulary, Vocabulary::read(metadata, Spelling::kEscapedSpace,
@@ -95,18 +129,58 @@ Result<std::unique_ptr<const Tokenizer>> Tokenizer::create_spm(const Metadata& m
   return std::unique_ptr<const Tokenizer>(std::move(tokenizer));
 }
 
+// [CLS] stands before a text and [SEP] after it, whatever files call BOS and EOS: they name those
+// two, or neither.
+Tokenizer::Made Tokenizer::create_wordpiece(const Metadata& metadata) {
+  SpecialIds defaults{.bos = 101, .unk = 100, .sep = 102, .pad = 0, .mask = 103};
+  STRATA_ASSIGN(const std::optional<std::int64_t> cls,
+                metadata.optional_integer("tokenizer.ggml.cls_token_id"));
+  if (cls && std::in_range<TokenId>(*cls)) defaults.bos = static_cast<TokenId>(*cls);
+  STRATA_ASSIGN(Vocabulary vocabulary,
+                Vocabulary::read(metadata, Spelling::kEscapedSpace, defaults));
+  SpecialIds& special = vocabulary.special;
+  if (special.sep != kNoToken) special.eos = special.sep;
+  claim_unknown_token(vocabulary);
+  STRATA_ASSIGN(Flags flags, read_flags(metadata, {.add_bos = true}, vocabulary));
+  flags.add_eos = true;
+  STRATA_TRY(read_flag(metadata, "tokenizer.ggml.add_sep_token", flags.add_eos));
+  flags.add_eos = flags.add_eos && special.eos != kNoToken;
+  flags.add_space_prefix = true;  // each word is spelled with one, and the first is not the text's
+  std::unique_ptr<Tokenizer> tokenizer(new Tokenizer(std::move(vocabulary), flags));
+  STRATA_ASSIGN(tokenizer->model_, WordPieceModel::create(metadata, tokenizer->vocabulary_));
+  return std::unique_ptr<const Tokenizer>(std::move(tokenizer));
+}
+
+Tokenizer::Made Tokenizer::create_unigram(const Metadata& metadata) {
+  // Without scores every way to cut a text would be as good as any other.
+  STRATA_TRY(metadata.get_array("tokenizer.ggml.scores").status());
+  STRATA_ASSIGN(Vocabulary vocabulary, Vocabulary::read(metadata, Spelling::kEscapedSpace,
+                                                        {.eos = 1, .unk = 2, .pad = 0}));
+  claim_unknown_token(vocabulary);
+  STRATA_ASSIGN(Flags flags, read_flags(metadata, {.add_eos = true}, vocabulary));
+  STRATA_TRY(read_flag(metadata, kAddSpacePrefixKey, flags.add_space_prefix));
+  std::unique_ptr<Tokenizer> tokenizer(new Tokenizer(std::move(vocabulary), flags));
+  STRATA_ASSIGN(tokenizer->model_,
+                UnigramModel::create(metadata, tokenizer->vocabulary_, flags.add_space_prefix));
+  return std::unique_ptr<const Tokenizer>(std::move(tokenizer));
+}
+
+Tokenizer::Made Tokenizer::create_rwkv(const Metadata& metadata) {
+  STRATA_ASSIGN(Vocabulary vocabulary,
+                Vocabulary::read(metadata, Spelling::kEscapedBytes, SpecialIds()));
+  STRATA_ASSIGN(const Flags flags, read_flags(metadata, {}, vocabulary));
+  std::unique_ptr<Tokenizer> tokenizer(new Tokenizer(std::move(vocabulary), flags));
+  tokenizer->model_ = std::make_unique<const RwkvModel>(tokenizer->vocabulary_);
+  return std::unique_ptr<const Tokenizer>(std::move(tokenizer));
+}
+
 Result<Tokenizer::Flags> Tokenizer::read_flags(const Metadata& metadata, Flags defaults,
                                                Vocabulary& vocabulary) {
   Flags flags = defaults;
-  const auto read = [&](std::string_view key, bool& flag) -> Status {
-    STRATA_ASSIGN(const std::optional<bool> value, metadata.optional_bool(key));
-    flag = value.value_or(flag);
-    return {};
-  };
-  STRATA_TRY(read("tokenizer.ggml.add_bos_token", flags.add_bos));
-  STRATA_TRY(read("tokenizer.ggml.add_eos_token", flags.add_eos));
+  STRATA_TRY(read_flag(metadata, kAddBosKey, flags.add_bos));
+  STRATA_TRY(read_flag(metadata, "tokenizer.ggml.add_eos_token", flags.add_eos));
   if (defaults.add_space_prefix)
-    STRATA_TRY(read("tokenizer.ggml.add_space_prefix", flags.add_space_prefix));
+    STRATA_TRY(read_flag(metadata, kAddSpacePrefixKey, flags.add_space_prefix));
   const auto require = [&](bool& flag, TokenId id, std::string_view name) {
     if (!flag || id != kNoToken) return;
     flag = false;

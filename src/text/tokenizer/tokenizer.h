@@ -35,17 +35,23 @@ struct DecodeOptions {
   bool strip_space_prefix = true;
 };
 
+// What is behind a value of `tokenizer.ggml.model`, for people; empty where Strata does not know
+// it.
+std::string_view tokenizer_kind(std::string_view model);
+
 // Immutable; safe to use from any thread.
 class Tokenizer {
  public:
   // Reads the `tokenizer.ggml.*` keys; keeps no reference to `metadata`. kUnsupported for kinds of
-  // vocabulary other than byte-pair and SentencePiece BPE; kCorrupt, naming the key, where the keys
+  // vocabulary that tokenizer_kind does not name; kCorrupt, naming the key, where the keys
   // contradict each other.
   static Result<std::unique_ptr<const Tokenizer>> create(const Metadata& metadata);
 
   // The spans are tokenized as the one text they form: only control tokens see their borders, as
-  // none is recognised that reaches into a span where `parse_special` is off. Text that is not
-  // UTF-8 keeps its bytes. A BOS or EOS token that is there already is not added again.
+  // none is recognised that reaches into a span where `parse_special` is off. Byte-pair, SPM and
+  // RWKV vocabularies keep the bytes of text that is not UTF-8; Unigram and WordPiece ones read
+  // normalized text, and what they normalize away does not come back. A BOS or EOS token that is
+  // there already is not added again.
   Result<std::vector<TokenId>> encode(std::span<const TextSpan> spans,
                                       EncodeOptions options = {}) const;
   Result<std::vector<TokenId>> encode(std::string_view text, bool parse_special,
@@ -87,9 +93,12 @@ class Tokenizer {
   Tokenizer(Vocabulary vocabulary, Flags flags)
       : vocabulary_(std::move(vocabulary)), flags_(flags), special_tokens_(vocabulary_) {}
 
-  static Result<std::unique_ptr<const Tokenizer>> create_bpe(const Metadata& metadata,
-                                                             std::string_view rules_name);
-  static Result<std::unique_ptr<const Tokenizer>> create_spm(const Metadata& metadata);
+  using Made = Result<std::unique_ptr<const Tokenizer>>;
+  static Made create_bpe(const Metadata& metadata, std::string_view rules_name);
+  static Made create_spm(const Metadata& metadata);
+  static Made create_wordpiece(const Metadata& metadata);
+  static Made create_unigram(const Metadata& metadata);
+  static Made create_rwkv(const Metadata& metadata);
   static Result<Flags> read_flags(const Metadata& metadata, Flags defaults, Vocabulary& vocabulary);
 
   Vocabulary vocabulary_;

@@ -1,11 +1,11 @@
 #include "text/tokenizer/vocabulary.h"
 
-#include <charconv>
 #include <cmath>
 #include <optional>
 
 #include "base/printable.h"
 #include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/byte_escapes.h"
 #include "text/tokenizer/escaped_space.h"
 #include "text/tokenizer/special_roles.h"
 
@@ -17,15 +17,12 @@ constexpr std::string_view kKindsKey = "tokenizer.ggml.token_type";
 constexpr std::string_view kScoresKey = "tokenizer.ggml.scores";
 constexpr std::size_t kMaxTokens = std::size_t{1} << 24;
 constexpr std::size_t kMaxTokenBytes = 4096;
+constexpr std::size_t kMaxVocabularyBytes = std::size_t{1} << 28;
 
 // The value of a byte token's text: <0x00> to <0xFF>.
 std::optional<unsigned char> byte_token_value(std::string_view text) {
   if (text.size() != 6 || !text.starts_with("<0x") || text.back() != '>') return std::nullopt;
-  unsigned char value = 0;
-  const char* end = text.data() + 5;
-  const auto parsed = std::from_chars(text.data() + 3, end, value, 16);
-  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
-  return value;
+  return hex_byte(text.substr(3, 2));
 }
 
 // nullptr where the key is absent.
@@ -48,13 +45,18 @@ Status read_texts(const Metadata& metadata, std::vector<Token>& tokens) {
     return unsupported("key `{}` holds {} tokens; the limit is {}", kTokensKey,
                        texts.value().size(), kMaxTokens);
   tokens.resize(texts.value().size());
+  std::size_t bytes = 0;
   for (std::size_t id = 0; id < tokens.size(); ++id) {
     const std::string_view text = texts.value()[id];
     if (text.size() > kMaxTokenBytes)
       return unsupported("token {} of `{}` has {} bytes; the limit is {}", id, kTokensKey,
                          text.size(), kMaxTokenBytes);
     tokens[id].text = text;
+    bytes += text.size();
   }
+  if (bytes > kMaxVocabularyBytes)
+    return unsupported("key `{}` holds {} bytes of text; the limit is {}", kTokensKey, bytes,
+                       kMaxVocabularyBytes);
   return {};
 }
 
@@ -89,9 +91,14 @@ Status read_scores(const Metadata& metadata, std::vector<Token>& tokens) {
   return {};
 }
 
-std::string normal_bytes(const std::string& text, Spelling spelling) {
-  if (spelling == Spelling::kEscapedSpace) return unescape_spaces(text);
-  if (spelling == Spelling::kByteAlphabet) return spelled_bytes(text).value_or(text);
+// nullopt where the spelling is none.
+std::optional<std::string> normal_bytes(const std::string& text, Spelling spelling) {
+  switch (spelling) {
+    case Spelling::kEscapedSpace: return unescape_spaces(text);
+    case Spelling::kByteAlphabet: return spelled_bytes(text).value_or(text);
+    case Spelling::kEscapedBytes: return unescaped_bytes(text);
+    case Spelling::kPlain: break;
+  }
   return text;
 }
 
@@ -100,7 +107,14 @@ Status fill_bytes(std::vector<Token>& tokens, Spelling spelling) {
     Token& token = tokens[id];
     switch (token.kind) {
       case TokenKind::kUndefined:
-      case TokenKind::kNormal: token.bytes = normal_bytes(token.text, spelling); break;
+      case TokenKind::kNormal: {
+        auto bytes = normal_bytes(token.text, spelling);
+        if (!bytes)
+          return corrupt("token {} of `{}`, `{}`, has a broken backslash escape", id, kTokensKey,
+                         printable(token.text, 32));
+        token.bytes = *std::move(bytes);
+        break;
+      }
       case TokenKind::kUnknown:
       case TokenKind::kControl:
       case TokenKind::kUserDefined: token.bytes = token.text; break;

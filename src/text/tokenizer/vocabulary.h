@@ -35,6 +35,9 @@ struct Token {
   bool strip_right = false;   // and after it
   bool always_shown = false;  // a control token that is part of the visible answer
   bool ends_generation = false;
+
+  // Only a model's own ways to tokenize turn text into it.
+  bool is_ordinary() const { return kind == TokenKind::kNormal || kind == TokenKind::kUndefined; }
 };
 
 struct SpecialIds {
@@ -58,6 +61,7 @@ struct SpecialIds {
 enum class Spelling {
   kByteAlphabet,  // byte_alphabet.h
   kEscapedSpace,  // UTF-8 with U+2581 for a space
+  kEscapedBytes,  // byte_escapes.h
   kPlain,         // UTF-8
 };
 

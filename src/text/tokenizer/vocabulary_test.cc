@@ -148,7 +148,8 @@ TEST(Vocabulary, SentencePieceNeedsScores) {
 }
 
 TEST(Vocabulary, OtherModelsAreRefusedByName) {
-  for (const std::string_view model : {"bert", "t5", "rwkv", "plamo2", "hybriddna", "whatever"}) {
+  for (const std::string_view model :
+       {"plamo2", "hybriddna", "whitespace", "no_vocab", "none", "test", ""}) {
     VocabularyFile file = byte_vocabulary();
     file.model = model;
     EXPECT_THAT(refusal(file, StatusCode::kUnsupported), HasSubstr(model));
