@@ -183,6 +183,7 @@ constexpr PreTokenizer kGlm4Family = {.name = "glm4", .stages = kLlama3, .ignore
 constexpr PreTokenizer kGemma4Family = {.name = "gemma4",
                                         .stages = kLines,
                                         .add_bos = true,
+                                        .always_add_bos = true,
                                         .byte_level = false,
                                         .escape_spaces = true};
 

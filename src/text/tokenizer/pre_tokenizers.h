@@ -17,10 +17,11 @@ struct SplitStage {
 struct PreTokenizer {
   std::string_view name;  // of the rule family, for messages
   std::span<const SplitStage> stages;
-  bool ignore_merges = false;  // a piece that is a token as a whole is not merged
-  bool add_bos = false;        // where the file does not say
-  bool byte_level = true;      // false: symbols are characters, with <0xXX> tokens for the rest
-  bool escape_spaces = false;  // spaces are written U+2581 in the vocabulary
+  bool ignore_merges = false;   // a piece that is a token as a whole is not merged
+  bool add_bos = false;         // where the file does not say
+  bool always_add_bos = false;  // whatever the file says
+  bool byte_level = true;       // false: symbols are characters, with <0xXX> tokens for the rest
+  bool escape_spaces = false;   // spaces are written U+2581 in the vocabulary
 };
 
 // nullptr for a name nobody has defined.

@@ -108,8 +108,13 @@ Tokenizer::Made Tokenizer::create_bpe(const Metadata& metadata, std::string_view
                 Vocabulary::read(metadata, spelling_of(*choice.rules), SpecialIds()));
   if (!choice.warning.empty())
     vocabulary.warnings.insert(vocabulary.warnings.begin(), choice.warning);
-  STRATA_ASSIGN(const Flags flags,
-                read_flags(metadata, {.add_bos = choice.rules->add_bos}, vocabulary));
+  STRATA_ASSIGN(Flags flags, read_flags(metadata, {.add_bos = choice.rules->add_bos}, vocabulary));
+  if (choice.rules->always_add_bos && !flags.add_bos && vocabulary.special.bos != kNoToken) {
+    flags.add_bos = true;
+    vocabulary.warnings.push_back(
+        fmt::format("key `{}` is false, but models of this family need the BOS token: it is added",
+                    kAddBosKey));
+  }
   std::unique_ptr<Tokenizer> tokenizer(new Tokenizer(std::move(vocabulary), flags));
   STRATA_ASSIGN(tokenizer->model_,
                 BpeModel::create(metadata, *choice.rules, tokenizer->vocabulary_));

@@ -97,6 +97,19 @@ TEST(Bpe, CharacterVocabulariesEscapeSpacesAndFallBackToBytes) {
   EXPECT_EQ(tokenizer->decode(ids).value(), "b a\n\n\xc3\xbc\xff");
 }
 
+TEST(Bpe, Gemma4sBosIsAddedWhateverTheFileSays) {
+  VocabularyFile file;
+  file.model = "gemma4";
+  file.add_control("<bos>");
+  file.add("a");
+  file.set("tokenizer.ggml.add_bos_token", false);
+  EXPECT_THAT(make(file)->warnings(), IsEmpty());  // there is none to add
+  file.set("tokenizer.ggml.bos_token_id", std::uint64_t{0});
+  EXPECT_THAT(texts(*make(file), "a"), ElementsAre("<bos>", "a"));
+  ASSERT_EQ(make(file)->warnings().size(), 1u);
+  EXPECT_THAT(make(file)->warnings()[0], HasSubstr("add_bos_token"));
+}
+
 TEST(Spm, MergesByScoreAndFallsBackToBytes) {
   VocabularyFile file = spm_vocabulary();
   file.set("tokenizer.ggml.add_bos_token", false);
