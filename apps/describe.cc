@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/printable.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace strata::apps {
 namespace {
@@ -127,6 +128,10 @@ void put_tokenizer(json::object& out, const ModelManifest& manifest) {
     put(out, "vocabulary_size", metadata, manifest.full_key("vocab_size"));
   json::object tokenizer;
   put(tokenizer, "model", metadata, "tokenizer.ggml.model");
+  if (const auto model = metadata.get_string("tokenizer.ggml.model"); model.ok()) {
+    const std::string_view kind = tokenizer_kind(*model);
+    tokenizer["kind"] = kind.empty() ? "not supported" : json::string(kind);
+  }
   put(tokenizer, "pre", metadata, "tokenizer.ggml.pre");
   for (const std::string_view flag : {"add_bos_token", "add_eos_token", "add_space_prefix"})
     put(tokenizer, flag, metadata, fmt::format("tokenizer.ggml.{}", flag));

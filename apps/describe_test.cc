@@ -61,6 +61,17 @@ TEST(Describe, HostileValuesStillMakeValidJson) {
   EXPECT_EQ(special.at("padding").at("text").as_string(), "\xef\xbf\xbd\xef\xbf\xbd");
 }
 
+TEST(Describe, TokenizersAreNamedByKind) {
+  for (const auto& [name, kind] : {std::pair("t5", "Unigram"), std::pair("bert", "WordPiece"),
+                                   std::pair("plamo2", "not supported")}) {
+    GgufWriter writer;
+    writer.add("general.architecture", "llama");
+    writer.add("tokenizer.ggml.model", name);
+    const json::object model = described(strata::testing::written(writer));
+    EXPECT_EQ(model.at("tokenizer").at("kind").as_string(), kind);
+  }
+}
+
 TEST(Describe, FloatsAreTheShortestOfTheirOwnWidth) {
   GgufWriter writer;
   writer.add("general.architecture", "llama");

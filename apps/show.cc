@@ -70,6 +70,7 @@ void print_weights(const json::object& model) {
 
 std::string tokenizer_label(std::string_view key) {
   if (key == "model") return "tokenizer";
+  if (key == "kind") return "tokenizer kind";
   if (key == "pre") return "pre-tokenizer";
   std::string label(key);
   std::ranges::replace(label, '_', ' ');
