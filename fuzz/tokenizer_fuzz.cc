@@ -36,13 +36,46 @@ VocabularyFile rich_spm() {
   return file;
 }
 
+VocabularyFile rich_unigram(bool merge_spaces) {
+  VocabularyFile file = testing::unigram_vocabulary();
+  file.more.back().second.value = merge_spaces;
+  float score = 0;
+  for (const char* text : {"a", "b", "aa", "ab",
+                           "\xe2\x96\x81"
+                           "a",
+                           "a\xe2\x96\x81", "\xe2\x96\x81\xe2\x96\x81"})
+    file.add(text, TokenKind::kNormal, score -= 1);
+  file.add_user_defined("<b>");
+  return file;
+}
+
+VocabularyFile rich_wordpiece(bool lower_case) {
+  VocabularyFile file = testing::wordpiece_vocabulary();
+  file.set("tokenizer.ggml.normalizer.lowercase", lower_case);
+  for (const char* text : {"\xe2\x96\x81"
+                           "ab",
+                           "bcd", "\xe2\x96\x81!", "\xe2\x96\x81\u4e2d", "\u1100", "\u1161"})
+    file.add(text);
+  file.add_user_defined("<b>");
+  return file;
+}
+
+VocabularyFile rich_rwkv() {
+  VocabularyFile file = testing::rwkv_vocabulary();
+  for (const char* text : {"ab", "aaa", "a\\n", "\\xe4\\xbd"}) file.add(text);
+  file.add_user_defined("<b>");
+  return file;
+}
+
 const std::vector<std::unique_ptr<const Tokenizer>>& tokenizers() {
   static const auto all = [] {
     std::vector<std::unique_ptr<const Tokenizer>> made;
     for (const std::string_view rules : pre_tokenizer_names())
       if (auto tokenizer = rich_bpe(rules).create(); tokenizer.ok())
         made.push_back(std::move(tokenizer).value());
-    made.push_back(std::move(rich_spm().create()).value());
+    for (const VocabularyFile& file : {rich_spm(), rich_unigram(true), rich_unigram(false),
+                                       rich_wordpiece(true), rich_wordpiece(false), rich_rwkv()})
+      made.push_back(std::move(file.create()).value());
     return made;
   }();
   return all;
@@ -84,16 +117,26 @@ void exercise(const Tokenizer& tokenizer, std::string_view input) {
   (void)tokenizer.decode(ids.value());
 }
 
-// Lines of the input become tokens (the first byte gives kind and score), then merges.
+// Lines of the input become tokens (the first byte gives kind and score), then merges, and what
+// follows "==" normalization rules.
 void invent(std::string_view input) {
   VocabularyFile file;
-  file.model = input.size() % 2 == 0 ? "llama" : "gpt2";
+  constexpr std::array kModels = {"llama", "gpt2", "t5", "bert", "rwkv"};
+  file.model = kModels[input.size() % kModels.size()];
   bool merges = false;
   std::string_view rest = input;
   while (!rest.empty() && file.texts.size() < 512) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     const std::string_view line = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (line == "==") {
+      MetadataArray rules;
+      rules.numbers = rest;
+      rules.count = rest.size();
+      file.more.emplace_back("tokenizer.ggml.precompiled_charsmap",
+                             MetadataEntry{ValueType::kArray, std::move(rules)});
+      break;
+    }
     if (line == "--") {
       merges = true;
     } else if (merges) {
