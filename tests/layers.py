@@ -17,6 +17,7 @@ LAYERS = {
     "schedule": ["base"],
     "gguf": ["base"],
     "sample": ["base"],
+    "hub": ["gguf", "base"],
     "text": ["gguf", "base"],
     "models": ["graph", "gguf", "base"],
     "placement": ["graph", "gguf", "base"],
@@ -38,12 +39,14 @@ PROGRAMS = ["apps", "bench", "fuzz", "tests"]
 # Headers that are not C++'s own, and where they may be included.
 EXTERNAL = [
     (r"fmt/.*|spdlog/.*", ["src/", "apps/", "bench/", "fuzz/", "tests/"]),
-    (r"boost/json.*|boost/json/.*", ["src/text/", "src/serve/", "apps/", "tests/"]),
+    (r"boost/json.*|boost/json/.*", ["src/text/", "src/hub/", "src/serve/", "apps/",
+                                       "tests/"]),
     (r"boost/.*", ["src/serve/"]),
     (r"pcre2\.h", ["src/text/tokenizer/"]),
     (r"CLI/.*|histedit\.h|editline/.*", ["apps/"]),
     (r"gtest/.*|gmock/.*", ["tests/", "*_test.cc", "*/test_support.h"]),
     (r"benchmark/.*", ["bench/"]),
+    (r"curl/.*|zip\.h", ["src/hub/"]),
     (r"liburing\.h", ["src/weights/"]),
     (r"toml.*|openssl/.*|xxhash\.h|zstd\.h", ["src/", "apps/"]),
     (r"immintrin\.h|cpuid\.h|arm_neon\.h|sys/auxv\.h|asm/hwcap\.h", ["src/device/",

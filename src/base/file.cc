@@ -95,6 +95,11 @@ Status File::write(std::span<const std::uint8_t> bytes) {
   return {};
 }
 
+Status File::sync() {
+  if (::fsync(descriptor_) == 0) return {};
+  return io_error("{}: storing it failed: {}", printable(path_), reason(errno));
+}
+
 Status File::close() {
   const int descriptor = std::exchange(descriptor_, -1);
   if (descriptor >= 0 && ::close(descriptor) != 0)

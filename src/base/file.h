@@ -32,6 +32,8 @@ class File {
   // Fills `out` from `offset`; a file that ends before is an error, never a short read.
   Status read_exactly(Bytes offset, std::span<std::uint8_t> out) const;
   Status write(std::span<const std::uint8_t> bytes);
+  // Returns when what was written is on the disk.
+  Status sync();
   // Ends writing; unlike the destructor it reports what the system could not store.
   Status close();
 

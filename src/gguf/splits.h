@@ -1,4 +1,4 @@
-// Names of the parts of a split model: <prefix>-00001-of-0000N.gguf; internal to gguf/.
+// Names of the parts of a split model: <prefix>-00001-of-0000N.gguf.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,261 @@
+#include "hub/download.h"
+
+#include <charconv>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/memory_ledger.h"
+#include "base/printable.h"
+#include "hub/ascii.h"
+
+namespace strata {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Bytes kProgressThatCounts = kMiB;  // less does not buy another retry
+constexpr Bytes kSpareBytes = 16 * kMiB;     // of the disk, left to others
+
+std::optional<Bytes> whole_number(std::string_view text) {
+  Bytes value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// What If-Range takes: a strong ETag, or else a date.
+std::string validator_of(const HttpAnswer& answer) {
+  const bool strong = answer.etag.starts_with('"');
+  return strong ? answer.etag : answer.last_modified;
+}
+
+class Download {
+ public:
+  Download(Http& http, const RemoteFile& remote, const std::string& target, PartialFile& file,
+           const PullHooks& hooks)
+      : http_(http),
+        remote_(remote),
+        file_(file),
+        hooks_(hooks),
+        sha256_(remote.sha256),
+        name_(fs::path(target).filename().string()),
+        total_(remote.bytes) {}
+
+  // Until the whole file is there; unchecked.
+  Status run() {
+    const bool resumable = !file_.validator().empty() || !sha256_.empty();
+    if (file_.size() > 0 && (!resumable || file_.size() > total_.value_or(~Bytes{0})))
+      STRATA_TRY(file_.restart(""));
+    if (file_.size() > 0)
+      hooks_.note(
+          fmt::format("going on with {} at {}", printable(name_), human_bytes(file_.size())));
+    Bytes mark = file_.size();
+    for (int failures = 0; !(total_ && file_.size() == *total_) || file_.size() == 0;) {
+      std::optional<std::chrono::seconds> retry_after;
+      Status status = attempt(retry_after);
+      if (status.ok() && (!total_ || file_.size() == *total_)) break;
+      if (!status.ok() && !may_pass(status)) return status;
+      failures = file_.size() >= mark + kProgressThatCounts ? 1 : failures + 1;
+      mark = std::max(mark, file_.size());
+      Status last = status.ok() ? ended_early() : status;
+      if (failures > http_.options().retries) return last;
+      if (const Status wait = Http::wait_before_retry(failures, retry_after); !wait.ok())
+        return last.with_context(wait.message());
+      hooks_.note(fmt::format("{}; trying again", last.message()));
+    }
+    return {};
+  }
+
+  const std::string& sha256() const { return sha256_; }
+
+ private:
+  // No server there is a passing trouble once it was there.
+  bool may_pass(const Status& status) const {
+    return status.code() == StatusCode::kIo || (status.code() == StatusCode::kNotFound && begun_);
+  }
+
+  Status ended_early() const {
+    return io_error("{}: the server sent {} of {} bytes", shown_url(remote_.url), file_.size(),
+                    *total_);
+  }
+
+  Status attempt(std::optional<std::chrono::seconds>& retry_after) {
+    HttpRequest request{remote_.url, remote_.headers, file_.size()};
+    if (request.offset > 0 && !file_.validator().empty())
+      request.headers.push_back("If-Range: " + file_.validator());
+    answered_ = false;
+    const auto answer = http_.get(
+        request, [&](const HttpAnswer& start, std::span<const std::uint8_t> bytes) -> Status {
+          if (!is_content(start)) return {};  // the words of an error
+          if (!answered_) STRATA_TRY(begin(start));
+          if (total_ && bytes.size() > *total_ - file_.size())
+            return corrupt("{}: the server sends more than the {} bytes there should be",
+                           shown_url(remote_.url), *total_);
+          if (!total_) STRATA_TRY(check_space());
+          STRATA_TRY(file_.append(bytes));
+          hooks_.progress(name_, file_.size(), total_.value_or(0));
+          return {};
+        });
+    STRATA_TRY(answer.status());
+    if (answer->status == 416) return past_the_end(*answer);
+    if (!is_content(*answer)) {
+      retry_after = answer->retry_after;
+      return answer_error(*answer, remote_.url);
+    }
+    return answered_ ? Status() : begin(*answer);
+  }
+
+  static bool is_content(const HttpAnswer& answer) {
+    return answer.status == 200 || answer.status == 206;
+  }
+
+  // The first bytes of an answer: from the start of the file, or from where it broke off.
+  Status begin(const HttpAnswer& answer) {
+    answered_ = begun_ = true;
+    if (sha256_.empty()) sha256_ = linked_sha256(answer);
+    std::optional<Bytes> total = answer.content_length;
+    if (answer.status == 206) {
+      const ContentRange range = parse_content_range(answer.content_range);
+      if (range.first != file_.size() || range.total.value_or(~Bytes{0}) < file_.size())
+        return corrupt("{}: the server sends other bytes than asked for (Content-Range '{}')",
+                       shown_url(remote_.url), printable(answer.content_range, 80));
+      total = range.total ? range.total : total_;
+      const bool other = answer.etag.starts_with('"') && file_.validator().starts_with('"') &&
+                         answer.etag != file_.validator();
+      if (other || (total_ && total != total_)) return begin_anew();
+    } else if (file_.size() > 0) {
+      hooks_.note(fmt::format("{}: the server starts anew", printable(name_)));
+    }
+    if (total && remote_.bytes && *total != *remote_.bytes)
+      return corrupt("{}: the server has {} bytes where {} are expected", shown_url(remote_.url),
+                     *total, *remote_.bytes);
+    if (answer.status == 200) STRATA_TRY(file_.restart(validator_of(answer)));
+    total_ = total ? total : remote_.bytes;
+    return check_space();
+  }
+
+  Status begin_anew() {
+    STRATA_TRY(file_.restart(""));
+    total_ = remote_.bytes;
+    return io_error("{}: the file has changed on the server", shown_url(remote_.url));
+  }
+
+  static std::string linked_sha256(const HttpAnswer& answer) {
+    std::string_view text = answer.linked_etag;
+    if (text.size() > 2 && text.starts_with('"') && text.ends_with('"'))
+      text = text.substr(1, text.size() - 2);
+    return as_sha256(text);
+  }
+
+  // Of an unknown length only some bytes are known to come.
+  Status check_space() const {
+    const Bytes missing =
+        total_ ? *total_ - std::min(*total_, file_.size()) : static_cast<Bytes>(1);
+    const Bytes free = file_.free_bytes();
+    if (missing == 0 || free >= kSpareBytes + missing) return {};
+    return resource_exhausted(
+        "{}: the disk has {} left, too little for the {} to come; make room, or put the cache "
+        "elsewhere with STRATA_CACHE",
+        printable(file_.path()), human_bytes(free),
+        total_ ? human_bytes(missing) : std::string("bytes"));
+  }
+
+  Status past_the_end(const HttpAnswer& answer) {
+    const ContentRange range = parse_content_range(answer.content_range);
+    if (range.total != file_.size() || file_.size() == 0) return begin_anew();
+    total_ = range.total;
+    return {};
+  }
+
+  Http& http_;
+  const RemoteFile& remote_;
+  PartialFile& file_;
+  const PullHooks& hooks_;
+  std::string sha256_;
+  std::string name_;
+  std::optional<Bytes> total_;
+  bool answered_ = false;  // by content, in this attempt
+  bool begun_ = false;     // in any
+};
+
+Result<std::string> file_sha256(const std::string& path) {
+  STRATA_ASSIGN(const File file, File::open(path));
+  std::vector<std::uint8_t> buffer(kMiB);
+  Sha256 digest;
+  for (Bytes at = 0; at < file.size(); at += buffer.size()) {
+    buffer.resize(std::min<Bytes>(kMiB, file.size() - at));
+    STRATA_TRY(file.read_exactly(at, buffer));
+    digest.update(buffer);
+  }
+  return digest.hex();
+}
+
+bool is_there(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+// Of a target that is there already.
+Status check_present(const RemoteFile& remote, const std::string& target, const PullHooks& hooks) {
+  const std::string name = printable(target);
+  STRATA_ASSIGN(const File file, File::open(target));
+  bool same = !remote.bytes || *remote.bytes == file.size();
+  if (same && !remote.sha256.empty()) {
+    STRATA_ASSIGN(const std::string found, file_sha256(target));
+    same = found == remote.sha256;
+  }
+  if (!same)
+    return invalid_argument(
+        "{}: is there, but is another file, or damaged; remove it with strata "
+        "rm and pull again",
+        name);
+  hooks.note(fmt::format("{} is there already{}", name,
+                         remote.sha256.empty() ? " (its source gives no SHA-256 to check)" : ""));
+  return {};
+}
+
+}  // namespace
+
+ContentRange parse_content_range(std::string_view text) {
+  ContentRange range;
+  if (!lower_case(text).starts_with("bytes ")) return range;
+  text.remove_prefix(6);
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return range;
+  range.first = whole_number(text.substr(0, std::min(text.find('-'), slash)));
+  range.total = whole_number(text.substr(slash + 1));
+  return range;
+}
+
+Status download(Http& http, const RemoteFile& remote, const std::string& target,
+                const std::function<Status(const std::string& path)>& check,
+                const PullHooks& hooks) {
+  if (is_there(target)) return check_present(remote, target, hooks);
+  STRATA_ASSIGN(PartialFile file, PartialFile::open(target, hooks.note));
+  if (is_there(target)) {  // another process was faster
+    file.discard();
+    return check_present(remote, target, hooks);
+  }
+  Download transfer(http, remote, target, file, hooks);
+  if (Status status = transfer.run(); !status.ok()) {
+    const bool worthless = file.size() == 0 || status.code() == StatusCode::kCorrupt;
+    if (worthless) file.discard();
+    return status;
+  }
+  const std::string found = file.sha256();
+  if (!transfer.sha256().empty() && found != transfer.sha256()) {
+    file.discard();
+    return corrupt("{}: has SHA-256 {} where {} is expected; it was thrown away",
+                   shown_url(remote.url), found, transfer.sha256());
+  }
+  if (Status status = check(file.path()); !status.ok()) {
+    file.discard();
+    return status.with_context(fmt::format("{} sent no usable file", shown_url(remote.url)));
+  }
+  if (transfer.sha256().empty())
+    hooks.note(fmt::format("{}: its source gives no SHA-256 to check; it is {}",
+                           printable(fs::path(target).filename().string()), found));
+  return file.commit();
+}
+
+}  // namespace strata

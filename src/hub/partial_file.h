@@ -1,0 +1,77 @@
+// A file that is being downloaded: "<target>.partial", and beside it the validator (an ETag or a
+// date) of what the server was sending, for going on later.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+#include "base/units.h"
+#include "hub/sha256.h"
+
+namespace strata {
+
+using Note = std::function<void(const std::string&)>;
+
+// Keeps other processes that ask for the same out of a folder while it lives.
+class FolderLock {
+ public:
+  // Waits where another process has it, and says so.
+  static Result<FolderLock> take(const std::string& folder, const Note& note);
+
+  FolderLock(FolderLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock();
+
+ private:
+  explicit FolderLock(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_;
+};
+
+// Movable, closes itself. Held under a lock, which other processes wait for.
+class PartialFile {
+ public:
+  // Takes over what an earlier try left there.
+  static Result<PartialFile> open(const std::string& target, const Note& note);
+
+  PartialFile(PartialFile&& other) noexcept;
+  PartialFile(const PartialFile&) = delete;
+  PartialFile& operator=(const PartialFile&) = delete;
+  ~PartialFile();
+
+  const std::string& path() const { return path_; }
+  Bytes size() const { return size_; }
+  const std::string& validator() const { return validator_; }
+  Bytes free_bytes() const;  // what the file system has left
+
+  // Empties it for a download that this validator names.
+  Status restart(const std::string& validator);
+  Status append(std::span<const std::uint8_t> bytes);
+  std::string sha256();  // of all of it; REQUIRES: nothing is appended afterwards
+
+  // Stores it for good under its target's name.
+  Status commit();
+  void discard();
+
+ private:
+  PartialFile(std::string target, int descriptor)
+      : target_(std::move(target)), path_(target_ + ".partial"), descriptor_(descriptor) {}
+
+  std::string validator_path() const { return path_ + ".etag"; }
+  Status load();
+
+  std::string target_;
+  std::string path_;
+  int descriptor_;
+  Bytes size_ = 0;
+  std::string validator_;
+  Sha256 digest_;
+};
+
+// Makes the entries of the folder at `path` durable.
+Status sync_folder(const std::string& path);
+
+}  // namespace strata

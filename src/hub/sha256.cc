@@ -1,0 +1,31 @@
+#include "hub/sha256.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "hub/ascii.h"
+
+namespace strata {
+
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) { restart(); }
+
+void Sha256::restart() { EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr); }
+
+void Sha256::update(std::span<const std::uint8_t> bytes) {
+  EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size());
+}
+
+std::string Sha256::hex() {
+  std::array<std::uint8_t, 32> digest{};
+  EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr);
+  return fmt::format("{:02x}", fmt::join(digest, ""));
+}
+
+std::string as_sha256(std::string_view text) {
+  const bool valid = text.size() == 64 &&
+                     text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
+  return valid ? lower_case(text) : std::string();
+}
+
+}  // namespace strata

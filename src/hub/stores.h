@@ -1,0 +1,57 @@
+// The caches in which models lie: Strata's own, and those of other programs, read in place.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/units.h"
+
+namespace strata {
+
+enum class StoreKind {
+  kStrata,       // folders of files
+  kHuggingFace,  // models--org--repo/snapshots/<commit>/, of which refs/main is the newest
+  kOllama,       // manifests/<host>/<namespace>/<model>/<tag> and blobs/sha256-<digest>
+  kLmStudio,     // publisher/repository/file
+  kLlamaCpp,     // files
+};
+std::string_view to_string(StoreKind kind);
+
+struct Store {
+  StoreKind kind;
+  std::string folder;
+};
+
+struct StoredModel {
+  std::string name;  // "org/repo/file" without .gguf and the number of a part; Ollama's "name:tag"
+  std::string path;  // of a split model the first part
+  StoreKind store;
+  Bytes bytes;               // of all parts
+  std::int64_t modified_at;  // in seconds since 1970
+};
+
+struct StoredModels {
+  std::vector<StoredModel> models;    // by name within each store, in the stores' order
+  std::vector<std::string> warnings;  // about what was left out
+};
+
+// What is there; folders that are not are empty. Links to folders are not followed, and of each
+// store at most 100,000 entries are looked at.
+StoredModels list_models(std::span<const Store> stores);
+
+// The digest of the one model layer of an Ollama manifest, 64 hexadecimal digits.
+Result<std::string> parse_ollama_manifest(std::string_view json);
+
+// The model that `query` names: by its whole name, by the last parts of it (after a slash), or by
+// its folder, then with :quantization where the folder holds several. Strata's own models come
+// before others. kNotFound: none; kInvalidArgument: several, with their names.
+Result<StoredModel> choose_model(std::span<const StoredModel> models, std::string_view query);
+
+// Removes every part of a model in Strata's cache, and the folders that this empties.
+Status remove_model(const StoredModel& model, const std::string& folder);
+
+}  // namespace strata
