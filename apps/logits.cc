@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "commands.h"
+#include "model_stores.h"
 #include "options.h"
 
 namespace strata::apps {
@@ -223,7 +224,8 @@ Result<int> run(Options options) {
   if (!options.output.empty())
     options.engine.sequences =
         static_cast<std::int32_t>(std::min(sequences.size(), kMostSequencesAtOnce));
-  STRATA_ASSIGN(const auto engine, Engine::load(options.model, options.engine, {}));
+  STRATA_ASSIGN(const std::string path, find_model(options.model));
+  STRATA_ASSIGN(const auto engine, Engine::load(path, options.engine, {}));
   STRATA_TRY(options.output.empty() ? print_json(*engine, options, sequences)
                                     : write_rows(*engine, options, sequences));
   return 0;
@@ -234,7 +236,8 @@ Result<int> run(Options options) {
 void add_logits(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("logits", "Print the logits a model computes for tokens");
-  command->add_option("model", options->model, "GGUF file")->required();
+  command->add_option("model", options->model, "GGUF file, or the name of a cached model")
+      ->required();
   auto* tokens = command->add_option("--tokens", options->tokens,
                                      "Token ids, e.g. \"1 2 3\"; nothing is added to them");
   command->add_option("--tokens-file", options->tokens_file, "File of ids, one sequence per line")

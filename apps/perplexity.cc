@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "evaluation.h"
 #include "logits_file.h"
+#include "model_stores.h"
 #include "options.h"
 #include "progress.h"
 #include "say.h"
@@ -208,7 +209,8 @@ Result<int> run(Options options) {
   if (options.engine.context == 0) options.engine.context = kDefaultChunk;
   if (options.engine.context < 4)
     return invalid_argument("--context {} is too short to score anything", options.engine.context);
-  STRATA_ASSIGN(ModelManifest manifest, ModelManifest::open(options.model));
+  STRATA_ASSIGN(const std::string path, find_model(options.model));
+  STRATA_ASSIGN(ModelManifest manifest, ModelManifest::open(path));
   STRATA_ASSIGN(const auto tokenizer, Tokenizer::create(manifest.metadata()));
   for (const std::string& warning : tokenizer->warnings()) say("warning: {}\n", printable(warning));
   STRATA_ASSIGN(std::vector<TokenId> tokens, chunked_tokens(*tokenizer, options));
@@ -226,7 +228,8 @@ Result<int> run(Options options) {
 void add_perplexity(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("perplexity", "Measure how well a model predicts a text");
-  command->add_option("model", options->model, "GGUF file")->required();
+  command->add_option("model", options->model, "GGUF file, or the name of a cached model")
+      ->required();
   command->add_option("text", options->text_file, "Text file")->required();
   command->add_option("--chunks", options->chunks, "Evaluate the first so many chunks only")
       ->check(CLI::Range(1, 1 << 24));

@@ -202,7 +202,9 @@ Result<int> run(Options options, const CLI::App& command) {
 void add_run(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("run", "Answer a prompt, or chat where none is given");
-  command->add_option("model", options->model, "GGUF file; of a split model the first part")
+  command
+      ->add_option("model", options->model,
+                   "GGUF file (of a split model the first part), or the name of a cached model")
       ->required();
   command->add_option("prompt", options->words,
                       "The prompt; text piped in follows it. Without either: a chat");

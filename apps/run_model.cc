@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/printable.h"
+#include "model_stores.h"
 #include "progress.h"
 #include "say.h"
 
@@ -53,8 +54,9 @@ std::string local_time() {
 
 }  // namespace
 
-Result<TalkingModel> TalkingModel::open(const std::string& path, const std::string& template_file) {
+Result<TalkingModel> TalkingModel::open(const std::string& name, const std::string& template_file) {
   TalkingModel model;
+  STRATA_ASSIGN(const std::string path, find_model(name));
   STRATA_ASSIGN(model.manifest, ModelManifest::open(path));
   const Metadata& metadata = model.manifest->metadata();
   model.name = printable(model.manifest->name(), 80);

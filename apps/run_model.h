@@ -24,9 +24,9 @@ struct TalkingModel {
   std::unique_ptr<Engine> engine;
   double load_seconds = 0;
 
-  // `template_file` replaces the file's own template; empty: the file's, if it has one. Prints the
-  // file's warnings to stderr.
-  static Result<TalkingModel> open(const std::string& path, const std::string& template_file);
+  // `name`: a path, or a cached model's name. `template_file` replaces the file's own template;
+  // empty: the file's, if it has one. Prints the file's warnings to stderr.
+  static Result<TalkingModel> open(const std::string& name, const std::string& template_file);
 
   // With a progress bar; kCancelled after Ctrl-C.
   Status load(const EngineOptions& options, Interrupts& interrupts);

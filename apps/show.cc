@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "commands.h"
 #include "describe.h"
+#include "model_stores.h"
 #include "say.h"
 
 namespace strata::apps {
@@ -155,7 +156,8 @@ void print_text(const json::object& model) {
 }
 
 Status show(const Options& options) {
-  STRATA_ASSIGN(GgufFile file, GgufFile::open(options.model));
+  STRATA_ASSIGN(const std::string path, find_model(options.model));
+  STRATA_ASSIGN(GgufFile file, GgufFile::open(path));
   STRATA_ASSIGN(const ModelManifest manifest, ModelManifest::from_file(std::move(file), false));
   const json::object model = describe(manifest, options.tensors);
   for (const std::string& warning : manifest.file().warnings()) say("warning: {}\n", warning);
@@ -171,7 +173,9 @@ Status show(const Options& options) {
 void add_show(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("show", "Say what a model file holds");
   const auto options = std::make_shared<Options>();
-  command->add_option("model", options->model, "GGUF file; of a split model the first part")
+  command
+      ->add_option("model", options->model,
+                   "GGUF file (of a split model the first part), or the name of a cached model")
       ->required();
   command->add_flag("--tensors", options->tensors, "List every tensor");
   command->add_flag("--json", options->as_json, "Print one JSON object");

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "commands.h"
 #include "gguf/gguf_file.h"
+#include "model_stores.h"
 #include "text/chat.h"
 
 namespace strata::apps {
@@ -61,11 +62,12 @@ void take_token(boost::json::object& inputs, std::string_view name, std::string&
 Result<ChatTemplate> load(const Options& options, boost::json::object& inputs) {
   std::string source;
   SpecialTexts special;
-  std::ifstream probe(options.source, std::ios::binary);
+  STRATA_ASSIGN(const std::string path, find_model(options.source));
+  std::ifstream probe(path, std::ios::binary);
   char magic[4] = {};
   probe.read(magic, sizeof(magic));
   if (std::string_view(magic, sizeof(magic)) == "GGUF") {
-    STRATA_ASSIGN(const GgufFile file, GgufFile::open(options.source));
+    STRATA_ASSIGN(const GgufFile file, GgufFile::open(path));
     if (!file.metadata().contains("tokenizer.chat_template"))
       return not_found("{} has no chat template; pass a template file instead", options.source);
     STRATA_ASSIGN(const std::string_view text,
@@ -73,7 +75,7 @@ Result<ChatTemplate> load(const Options& options, boost::json::object& inputs) {
     source = std::string(text);
     special = special_texts(file.metadata());
   } else {
-    STRATA_ASSIGN(source, read_text(options.source));
+    STRATA_ASSIGN(source, read_text(path));
   }
   take_token(inputs, "bos_token", special.bos);
   take_token(inputs, "eos_token", special.eos);
@@ -111,7 +113,8 @@ void add_template(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "template", "Print the prompt that a chat template makes of a conversation");
-  command->add_option("source", options->source, "a GGUF model, or a Jinja template")->required();
+  command->add_option("source", options->source, "a GGUF model or its name, or a Jinja template")
+      ->required();
   command
       ->add_option("--messages", options->messages,
                    "JSON file: messages, tools, add_generation_prompt, other variables, "

@@ -11,6 +11,7 @@
 #include "base/printable.h"
 #include "commands.h"
 #include "gguf/gguf_file.h"
+#include "model_stores.h"
 #include "say.h"
 #include "text/tokenizer/detokenizer.h"
 
@@ -37,7 +38,8 @@ struct DetokenizeOptions {
 std::string read_stdin() { return {std::istreambuf_iterator<char>(std::cin), {}}; }
 
 Result<std::unique_ptr<const Tokenizer>> open_tokenizer(const std::string& model) {
-  STRATA_ASSIGN(const GgufFile file, GgufFile::open(model));
+  STRATA_ASSIGN(const std::string path, find_model(model));
+  STRATA_ASSIGN(const GgufFile file, GgufFile::open(path));
   auto tokenizer = Tokenizer::create(file.metadata());
   if (!tokenizer.ok()) return tokenizer.status().with_context(printable(model));
   for (const std::string& warning : tokenizer.value()->warnings()) say("warning: {}\n", warning);
@@ -126,7 +128,8 @@ void finish(const Status& status, int& exit_code) {
 void add_tokenize(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("tokenize", "Turn text into a model's tokens");
   const auto options = std::make_shared<TokenizeOptions>();
-  command->add_option("model", options->model, "GGUF file")->required();
+  command->add_option("model", options->model, "GGUF file, or the name of a cached model")
+      ->required();
   command->add_option("text", options->text, "The text; else standard input, byte for byte");
   command->add_flag("--no-bos", options->no_bos, "Add no BOS token, whatever the file says");
   command->add_flag("--no-special", options->no_special,
@@ -138,7 +141,8 @@ void add_tokenize(CLI::App& app, int& exit_code) {
 void add_detokenize(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("detokenize", "Turn a model's tokens into text");
   const auto options = std::make_shared<DetokenizeOptions>();
-  command->add_option("model", options->model, "GGUF file")->required();
+  command->add_option("model", options->model, "GGUF file, or the name of a cached model")
+      ->required();
   command->add_option("ids", options->ids, "Token ids; else from standard input");
   command->add_flag("--no-special", options->no_special, "Leave control tokens out");
   command->add_flag("--json", options->as_json,
