@@ -18,12 +18,18 @@ import numpy as np
 from gguf import GGMLQuantizationType as Type
 
 DECODED = [Type.F32, Type.F16, Type.BF16, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0,
-           Type.Q4_K, Type.Q5_K, Type.Q6_K]
-ENCODED = [Type.F16, Type.BF16, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0]
+           Type.Q4_K, Type.Q5_K, Type.Q6_K, Type.Q2_K, Type.Q3_K, Type.IQ1_S, Type.IQ1_M,
+           Type.IQ2_XXS, Type.IQ2_XS, Type.IQ2_S, Type.IQ3_XXS, Type.IQ3_S, Type.IQ4_NL,
+           Type.IQ4_XS, Type.TQ1_0, Type.TQ2_0, Type.MXFP4, Type.NVFP4]
+ENCODED = [Type.F16, Type.BF16, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0, Type.TQ1_0,
+           Type.TQ2_0, Type.MXFP4]
 
 # Where a block keeps its f16 factors, in bytes.
 FACTORS = {Type.Q4_0: [0], Type.Q5_0: [0], Type.Q8_0: [0], Type.Q4_1: [0, 2], Type.Q5_1: [0, 2],
-           Type.Q4_K: [0, 2], Type.Q5_K: [0, 2], Type.Q6_K: [208]}
+           Type.Q4_K: [0, 2], Type.Q5_K: [0, 2], Type.Q6_K: [208], Type.Q2_K: [80, 82],
+           Type.Q3_K: [108], Type.IQ1_S: [0], Type.IQ2_XXS: [0], Type.IQ2_XS: [0], Type.IQ2_S: [0],
+           Type.IQ3_XXS: [0], Type.IQ3_S: [0], Type.IQ4_NL: [0], Type.IQ4_XS: [0],
+           Type.TQ1_0: [52], Type.TQ2_0: [64]}
 
 # Zeros, the least and the largest subnormal, the least normal, one, the largest, infinity, NaN.
 HALVES = [0x0000, 0x8000, 0x0001, 0x83FF, 0x0400, 0x3C00, 0xBC00, 0x7BFF, 0xFBFF, 0x7C00, 0x7E00]
@@ -40,12 +46,21 @@ def blocks_of(kind, random):
     blocks = random.integers(0, 256, (len(HALVES) + 6, size), dtype=np.uint8)
     blocks[len(HALVES)] = 0
     blocks[len(HALVES) + 1] = 255
-    for at, offset in enumerate(FACTORS[kind]):
+    if kind == Type.IQ1_M:
+        for i, half in enumerate(HALVES + [0x3C00, 0x3C00]):
+            spread_factor(blocks[i], half)
+    for at, offset in enumerate(FACTORS.get(kind, [])):
         for i, half in enumerate(np.roll(HALVES, at)):
             blocks[i, offset : offset + 2] = np.array([half], dtype="<u2").view(np.uint8)
         one = np.array([0x3C00], dtype="<u2").view(np.uint8)
         blocks[len(HALVES) : len(HALVES) + 2, offset : offset + 2] = one
     return blocks
+
+
+def spread_factor(block, half):
+    """IQ1_M keeps its factor in the top four bits of four words."""
+    for i in range(4):
+        block[49 + 2 * i] = (block[49 + 2 * i] & 0xF) | ((half >> (4 * i)) & 0xF) << 4
 
 
 def write_decode(path, random):

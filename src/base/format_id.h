@@ -59,4 +59,12 @@ std::string_view format_name(FormatId id);
 
 std::optional<FormatId> format_by_name(std::string_view name);
 
+// A tensor type that GGUF does not define, or no longer does, but some program has written.
+struct ForeignType {
+  std::uint32_t gguf_type;
+  std::string_view name;
+  std::string_view origin;  // whose it is and what to do, as the end of a sentence
+};
+std::optional<ForeignType> foreign_type(std::uint32_t gguf_type);
+
 }  // namespace strata

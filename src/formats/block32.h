@@ -33,10 +33,7 @@ inline void pack_fifth_bits(const std::uint8_t* codes, std::uint8_t* bits) {
 // largest / kHalf, plus what rounding the scale to f16 moves.
 template <int kHalf>
 void encode_symmetric(const float* in, std::uint8_t* block, std::uint8_t* codes) {
-  float extreme = 0;
-  for (int i = 0; i < 32; ++i)
-    if (std::fabs(in[i]) > std::fabs(extreme)) extreme = in[i];
-  store_u16(block, f32_to_f16(extreme / static_cast<float>(-kHalf)));
+  store_u16(block, f32_to_f16(extreme_value(in, 32) / static_cast<float>(-kHalf)));
   const float scale = f16_to_f32(load_u16(block));
   const float inverse = scale != 0 ? 1.0f / scale : 0.0f;
   for (int i = 0; i < 32; ++i)
@@ -109,14 +106,6 @@ template <class V, int R>
   add_five_bit_chunk<V, R, 2>(words, packed, a, second);
   add_five_bit_chunk<V, R, 3>(words, packed, a, second);
   for (int r = 0; r < R; ++r) dot[r] = V::add_i32(V::widen(first[r]), V::widen(second[r]));
-}
-
-// acc[r] += scale * a.scale * dot[r]
-template <class V, int R>
-[[gnu::always_inline]] inline void add_scaled(typename V::F32 scale, const Q8Block32* const* a,
-                                              const typename V::I32* dot, typename V::F32* acc) {
-  for (int r = 0; r < R; ++r)
-    acc[r] = V::fma(V::mul(scale, V::broadcast(a[r]->scale)), V::to_f32(dot[r]), acc[r]);
 }
 
 // acc[r] += offset * a.scale * sum of q

@@ -9,7 +9,7 @@
 //                               The stated error bounds hold for |in| <= 65504; with infinities or
 //                               not-a-numbers in `in` the block's values are unspecified.
 //   accumulate<V, R>(...)       adds one block's products for kLanes weight rows x R activation
-//   rows
+//                               rows; a block covers one or several blocks of activations
 //
 // Interleaved layout. Eight weight rows form a group, so that a SIMD lane is a weight row. The
 // group's block b starts at b * kLanes * kBytes and holds field after field, chunk after chunk, the
@@ -72,6 +72,23 @@ constexpr ActivationKind activation_kind() {
     return ActivationKind::kQ8x256;
   else
     return ActivationKind::kF32;
+}
+
+// Elements that one block of activations covers.
+template <typename Activation>
+consteval int activation_elements() {
+  if constexpr (activation_kind<Activation>() == ActivationKind::kF32)
+    return 1;
+  else
+    return static_cast<int>(sizeof(Activation::q));
+}
+
+// acc[r] += scale * a.scale * dot[r]
+template <class V, int R, class Activation>
+[[gnu::always_inline]] inline void add_scaled(typename V::F32 scale, const Activation* const* a,
+                                              const typename V::I32* dot, typename V::F32* acc) {
+  for (int r = 0; r < R; ++r)
+    acc[r] = V::fma(V::mul(scale, V::broadcast(a[r]->scale)), V::to_f32(dot[r]), acc[r]);
 }
 
 }  // namespace strata

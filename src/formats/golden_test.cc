@@ -102,7 +102,7 @@ TEST(Golden, EncodingErrsNoMoreThanGguf) {
       EXPECT_LE(squares / static_cast<double>(count), limit) << ops->info.name << " " << group;
     }
   }
-  EXPECT_EQ(formats, 7);
+  EXPECT_EQ(formats, 10);
 }
 
 }  // namespace

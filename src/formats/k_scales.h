@@ -1,8 +1,9 @@
-// The scales and minima that Q4_K and Q5_K share: eight 6-bit pairs packed into 12 bytes behind two
-// f16 factors.
+// The scales of the K formats. Q4_K and Q5_K share scales and minima, eight 6-bit pairs packed into
+// 12 bytes behind two f16 factors; encoding serves the other K formats too.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/half.h"
 #include "formats/bytes.h"
@@ -34,33 +35,66 @@ inline void store_k_scale(std::uint8_t* packed, int j, KScale s) {
   packed[j] = static_cast<std::uint8_t>((packed[j] & 0x3f) | ((s.minimum >> 4) << 6));
 }
 
-// Writes the factors and scales of 256 elements to block[0..16) and the codes, 0..kTop, to `codes`.
-// Each sub-block spans [min(0, smallest), largest]. With A the block's largest magnitude, the error
-// is at most A * (1 / kTop + 1 / 63 + 1 / 126), plus what rounding the factors to f16 moves.
-template <int kTop>
-void encode_k_scales(const float* in, std::uint8_t* block, std::uint8_t* codes) {
-  float scales[8], minima[8], top_scale = 0, top_minimum = 0;
-  for (int j = 0; j < 8; ++j) {
-    const auto [low, high] = std::minmax_element(in + 32 * j, in + 32 * j + 32);
+// Writes two f16 factors to `factors`, the codes, 0..kTop, to `codes`, and hands the scale and
+// minimum, 0..kScaleTop, of each of kParts equal parts of 256 elements to store(part, KScale). Each
+// part spans [min(0, smallest), largest]. With A the block's largest magnitude, the error is at
+// most A * (1 / kTop + 1 / kScaleTop + 1 / (2 kScaleTop)), plus what rounding the factors moves.
+template <int kTop, int kParts, int kScaleTop, class Store>
+void encode_scales_and_minima(const float* in, std::uint8_t* factors, std::uint8_t* codes,
+                              const Store& store) {
+  constexpr int kPart = 256 / kParts;
+  float scales[kParts], minima[kParts], top_scale = 0, top_minimum = 0;
+  for (int j = 0; j < kParts; ++j) {
+    const auto [low, high] = std::minmax_element(in + kPart * j, in + kPart * (j + 1));
     minima[j] = std::max(0.0f, -*low);
     scales[j] = std::max(0.0f, *high + minima[j]) / static_cast<float>(kTop);
     top_scale = std::max(top_scale, scales[j]);
     top_minimum = std::max(top_minimum, minima[j]);
   }
-  std::fill(block, block + 16, std::uint8_t{0});
-  store_u16(block, f32_to_f16(top_scale / 63.0f));
-  store_u16(block + 2, f32_to_f16(top_minimum / 63.0f));
-  const float d = f16_to_f32(load_u16(block));
-  const float dmin = f16_to_f32(load_u16(block + 2));
-  for (int j = 0; j < 8; ++j) {
-    const KScale s = {d > 0 ? to_code(scales[j] / d, 63) : 0,
-                      dmin > 0 ? to_code(minima[j] / dmin, 63) : 0};
-    store_k_scale(block + 4, j, s);
+  store_u16(factors, f32_to_f16(top_scale / static_cast<float>(kScaleTop)));
+  store_u16(factors + 2, f32_to_f16(top_minimum / static_cast<float>(kScaleTop)));
+  const float d = f16_to_f32(load_u16(factors));
+  const float dmin = f16_to_f32(load_u16(factors + 2));
+  for (int j = 0; j < kParts; ++j) {
+    const KScale s = {d > 0 ? to_code(scales[j] / d, kScaleTop) : 0,
+                      dmin > 0 ? to_code(minima[j] / dmin, kScaleTop) : 0};
+    store(j, s);
     const float scale = d * static_cast<float>(s.scale);
     const float minimum = dmin * static_cast<float>(s.minimum);
-    for (int i = 32 * j; i < 32 * j + 32; ++i)
+    for (int i = kPart * j; i < kPart * (j + 1); ++i)
       codes[i] =
           static_cast<std::uint8_t>(scale > 0 ? to_code((in[i] + minimum) / scale, kTop) : 0);
+  }
+}
+
+// The factors and scales of Q4_K and Q5_K go to block[0..16).
+template <int kTop>
+void encode_k_scales(const float* in, std::uint8_t* block, std::uint8_t* codes) {
+  std::fill(block, block + 16, std::uint8_t{0});
+  encode_scales_and_minima<kTop, 8, 63>(in, block, codes,
+                                        [=](int j, KScale s) { store_k_scale(block + 4, j, s); });
+}
+
+// Writes an f16 factor and returns it, 16 signed scales up to kScaleTop to `scales`, and the codes,
+// 0..2 kHalf - 1, for w = factor * scale * (code - kHalf). Each part's value of largest magnitude
+// gets code 0, whatever its sign. With the block's largest magnitude, the error is at most
+// largest * (1 / kHalf + 1 / (2 kScaleTop)), plus what rounding the factor to f16 moves.
+template <int kHalf, int kScaleTop>
+void encode_signed_scales(const float* in, std::uint8_t* factor, int* scales, int* codes) {
+  float exact[16], top = 0;
+  for (int j = 0; j < 16; ++j) {
+    exact[j] = extreme_value(in + 16 * j, 16) / static_cast<float>(-kHalf);
+    top = std::max(top, std::fabs(exact[j]));
+  }
+  store_u16(factor, f32_to_f16(top / static_cast<float>(kScaleTop)));
+  const float d = f16_to_f32(load_u16(factor));
+  for (int i = 0; i < 256; ++i) {
+    const int scale = d > 0 ? to_signed_code(exact[i / 16] / d, kScaleTop) : 0;
+    scales[i / 16] = scale;
+    codes[i] = scale != 0
+                   ? to_code(in[i] / (d * static_cast<float>(scale)) + static_cast<float>(kHalf),
+                             2 * kHalf - 1)
+                   : kHalf;
   }
 }
 
@@ -99,13 +133,13 @@ template <class V, int R>
 }
 
 // The two fused multiply-adds of a super-block: + d * a.scale * total, then - dmin * a.scale *
-// minima.
+// minima. The rows' d stand at `factors`, their dmin behind.
 template <class V, int R>
-[[gnu::always_inline]] inline void fold_k(const std::uint8_t* w, const Q8Block256* const* a,
+[[gnu::always_inline]] inline void fold_k(const std::uint8_t* factors, const Q8Block256* const* a,
                                           const typename V::I32* total,
                                           const typename V::I32* minima, typename V::F32* acc) {
-  const auto d = V::load_f16(w);
-  const auto dmin = V::mul(V::load_f16(w + in_group(2)), V::broadcast(-1.0f));
+  const auto d = V::load_f16(factors);
+  const auto dmin = V::mul(V::load_f16(factors + in_group(2)), V::broadcast(-1.0f));
   for (int r = 0; r < R; ++r) {
     const auto scale = V::broadcast(a[r]->scale);
     acc[r] = V::fma(V::mul(d, scale), V::to_f32(total[r]), acc[r]);

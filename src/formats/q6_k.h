@@ -2,12 +2,7 @@
 // f16 factor: w = d * scale[j] * (code - 32).
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-
-#include "base/half.h"
-#include "formats/bytes.h"
-#include "formats/format.h"
+#include "formats/k_scales.h"
 
 namespace strata {
 
@@ -32,29 +27,15 @@ struct Q6_K {
     }
   }
 
-  // Each sub-block's value of largest magnitude gets code 0, whatever its sign. With the block's
-  // largest magnitude, the error is at most largest * (1 / 32 + 1 / 254), plus what rounding the
-  // factor to f16 moves.
   static void encode(const float* in, std::uint8_t* block) {
-    float scales[16], top = 0;
-    for (int j = 0; j < 16; ++j) {
-      float extreme = 0;
-      for (int i = 16 * j; i < 16 * j + 16; ++i)
-        if (std::fabs(in[i]) > std::fabs(extreme)) extreme = in[i];
-      scales[j] = extreme / -32.0f;
-      top = std::max(top, std::fabs(scales[j]));
-    }
+    int scales[16], codes[256];
     std::fill(block, block + kBytes, std::uint8_t{0});
-    store_u16(block + kFactor, f32_to_f16(top / 127.0f));
-    const float d = f16_to_f32(load_u16(block + kFactor));
+    encode_signed_scales<32, 127>(in, block + kFactor, scales, codes);
+    for (int j = 0; j < 16; ++j) block[kScales + j] = static_cast<std::uint8_t>(scales[j]);
     for (int i = 0; i < 256; ++i) {
-      const int scale = d > 0 ? to_signed_code(scales[i / 16] / d, 127) : 0;
-      block[kScales + i / 16] = static_cast<std::uint8_t>(scale);
-      const float step = d * static_cast<float>(scale);
-      const int code = scale != 0 ? to_code(in[i] / step + 32.0f, 63) : 32;
       const Place at = place_of(i);
-      set_bits(block[at.low], (code & 0xf) << at.low_shift);
-      set_bits(block[kHigh + at.high], (code >> 4) << at.high_shift);
+      set_bits(block[at.low], (codes[i] & 0xf) << at.low_shift);
+      set_bits(block[kHigh + at.high], (codes[i] >> 4) << at.high_shift);
     }
   }
 
@@ -70,9 +51,7 @@ struct Q6_K {
         add_sub_block<V, R, 2>(w, half, side, a, total);
         add_sub_block<V, R, 3>(w, half, side, a, total);
       }
-    const auto d = V::load_f16(w + in_group(kFactor));
-    for (int r = 0; r < R; ++r)
-      acc[r] = V::fma(V::mul(d, V::broadcast(a[r]->scale)), V::to_f32(total[r]), acc[r]);
+    add_scaled<V, R>(V::load_f16(w + in_group(kFactor)), a, total, acc);
   }
 
  private:

@@ -20,9 +20,7 @@ struct Q8_0 {
 
   // The error is at most largest / 254, plus what rounding the scale to f16 moves.
   static void encode(const float* in, std::uint8_t* block) {
-    float largest = 0;
-    for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(in[i]));
-    store_u16(block, f32_to_f16(largest / 127.0f));
+    store_u16(block, f32_to_f16(largest_magnitude(in, 32) / 127.0f));
     const float scale = f16_to_f32(load_u16(block));
     const float inverse = scale > 0 ? 1.0f / scale : 0.0f;
     for (int i = 0; i < 32; ++i)

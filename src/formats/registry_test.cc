@@ -91,11 +91,11 @@ TEST(Registry, SharesOneEntryPerFormat) {
 }
 
 TEST(Registry, RefusesAKnownFormatByName) {
-  EXPECT_EQ(find_format(FormatId::IQ2_XXS), nullptr);
-  const auto refused = require_format(FormatId::IQ2_XXS, "blk.0.ffn_up.weight");
+  EXPECT_EQ(find_format(FormatId::Q8_K), nullptr);
+  const auto refused = require_format(FormatId::Q8_K, "blk.0.ffn_up.weight");
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), StatusCode::kUnsupported);
-  EXPECT_NE(refused.status().message().find("IQ2_XXS"), std::string::npos);
+  EXPECT_NE(refused.status().message().find("Q8_K"), std::string::npos);
   EXPECT_NE(refused.status().message().find("blk.0.ffn_up.weight"), std::string::npos);
   EXPECT_NE(refused.status().message().find("Q4_K"), std::string::npos);
 }

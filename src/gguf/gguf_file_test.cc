@@ -214,6 +214,17 @@ TEST(GgufFile, NamesTheTensorOfAnUnknownType) {
   }
 }
 
+TEST(GgufFile, SaysWhoseATypeOfAnotherProgramIs) {
+  const std::tuple<std::uint32_t, const char*, const char*> types[] = {
+      {31, "Q4_0_4_4", "llama.cpp"}, {36, "I2_S", "bitnet.cpp"}, {139, "IQ4_K", "ik_llama.cpp"}};
+  for (const auto& [type, name, program] : types) {
+    RawGguf file(1, 0);
+    file.tensor("t", {256}, type, 0).data(256);
+    EXPECT_THAT(error_of(file.parse()),
+                AllOf(HasSubstr("tensor `t`"), HasSubstr(name), HasSubstr(program)));
+  }
+}
+
 TEST(GgufFile, SaysExpectedAndActualBytesOfATruncatedFile) {
   RawGguf file(1, 0);
   file.tensor("t", {100}, kF32, 0).data(399);

@@ -198,6 +198,8 @@ Status HeaderReader::read_geometry(TensorInfo& tensor) {
   STRATA_ASSIGN(const auto type, number<std::uint32_t>());
   STRATA_ASSIGN(tensor.offset, number<std::uint64_t>());
   const auto info = format_info(type);
+  if (const auto foreign = foreign_type(type))
+    return unsupported("its type {} is {}, {}", type, foreign->name, foreign->origin);
   if (!info)
     return unsupported(
         "its type {} is not a GGUF tensor type; the file was made by another or a newer program",

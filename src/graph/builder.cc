@@ -37,7 +37,7 @@ std::vector<ValueId> GraphBuilder::matmul(ValueId in, std::span<const Linear> li
   for (const Linear& linear : linears) {
     const auto rows = static_cast<std::int32_t>(graph_.weight(linear.weight).rows);
     outs.push_back(add_value(graph_.value(in).domain, rows));
-    op.projections.push_back({linear.weight, linear.bias, outs.back()});
+    op.projections.push_back({linear.weight, linear.bias, outs.back(), linear.scale});
   }
   graph_.ops.push_back(std::move(op));
   return outs;
@@ -82,13 +82,13 @@ GraphBuilder::Routing GraphBuilder::route(ValueId scores, std::int32_t used, boo
 }
 
 std::vector<ValueId> GraphBuilder::expert_matmul(ValueId in, const Routing& routing,
-                                                 std::span<const WeightId> weights) {
+                                                 std::span<const Linear> linears) {
   ExpertMatMulOp op{in, routing.ids, {}, width(routing.ids)};
   std::vector<ValueId> outs;
-  for (const WeightId weight : weights) {
-    const auto rows = static_cast<std::int32_t>(graph_.weight(weight).rows);
+  for (const Linear& linear : linears) {
+    const auto rows = static_cast<std::int32_t>(graph_.weight(linear.weight).rows);
     outs.push_back(add_value(RowDomain::kRouted, rows));
-    op.projections.push_back({weight, std::nullopt, outs.back()});
+    op.projections.push_back({linear.weight, linear.bias, outs.back(), linear.scale});
   }
   graph_.ops.push_back(std::move(op));
   return outs;

@@ -23,6 +23,7 @@ class GraphBuilder {
   struct Linear {
     WeightId weight;
     std::optional<WeightId> bias;
+    std::optional<WeightId> scale;
   };
   std::vector<ValueId> matmul(ValueId in, std::span<const Linear> linears);
   ValueId matmul(ValueId in, Linear linear);
@@ -40,7 +41,7 @@ class GraphBuilder {
   };
   Routing route(ValueId scores, std::int32_t used, bool renormalize);
   std::vector<ValueId> expert_matmul(ValueId in, const Routing& routing,
-                                     std::span<const WeightId> weights);
+                                     std::span<const Linear> linears);
   ValueId combine(ValueId in, const Routing& routing);
 
   ValueId select_logit_rows(ValueId in);

@@ -75,6 +75,8 @@ class Validator {
     for (const Projection& p : list) {
       define(p.out, out);
       weight(p.weight, WeightRole::kMatrix, width(p.out), columns);
+      if (p.scale && status_.ok())
+        weight(*p.scale, WeightRole::kVector, 1, graph_.weight(p.weight).slices);
       if (p.bias) weight(*p.bias, WeightRole::kVector, 1, width(p.out));
     }
   }
@@ -133,6 +135,7 @@ class Validator {
     use(op.in, domain(op.in));
     require(domain(op.in) != RowDomain::kLogits, "experts cannot read logit rows");
     projections(op.projections, width(op.in), RowDomain::kRouted);
+    for (const Projection& p : op.projections) require(!p.bias, "experts have no bias");
   }
   void check(const CombineOp& op) {
     use(op.in, RowDomain::kRouted);

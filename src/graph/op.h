@@ -40,11 +40,13 @@ struct NormOp {
   std::int32_t heads = 1;
 };
 
-// out = in * weight^T (+ bias) for each projection. Projections share the input's quantized form.
+// out = in * weight^T (* scale) (+ bias) for each projection. Projections share the input's
+// quantized form. `scale` holds one factor per slice of the weight.
 struct Projection {
   WeightId weight;
   std::optional<WeightId> bias;
   ValueId out;
+  std::optional<WeightId> scale;
 };
 struct MatMulOp {
   ValueId in;

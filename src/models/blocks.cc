@@ -156,7 +156,20 @@ std::optional<WeightId> ModelBuilder::optional_vector(const std::string& name,
 
 GraphBuilder::Linear ModelBuilder::linear(const std::string& name, std::int64_t rows,
                                           std::int64_t columns) {
-  return {matrix(name + ".weight", rows, columns), optional_vector(name + ".bias", rows)};
+  return {matrix(name + ".weight", rows, columns), optional_vector(name + ".bias", rows),
+          scale(name, 1)};
+}
+
+GraphBuilder::Linear ModelBuilder::experts(const std::string& name, std::int64_t rows,
+                                           std::int64_t columns, std::int64_t experts) {
+  return {matrix(name + ".weight", rows, columns, experts), std::nullopt, scale(name, experts)};
+}
+
+// A format of little range, as NVFP4, leaves a factor of the whole tensor to a tensor beside it.
+// The factor for the inputs is of use only where activations become 4-bit floats as well.
+std::optional<WeightId> ModelBuilder::scale(const std::string& name, std::int64_t slices) {
+  ignore(name + ".input_scale");
+  return optional_vector(name + ".scale", slices);
 }
 
 Result<Graph> ModelBuilder::finish(ValueId logits) {
@@ -230,16 +243,15 @@ ValueId expert_feed_forward(ModelBuilder& model, const TransformerParams& params
   const std::int64_t width = params.expert_feed_forward;
   const auto scores = graph.matmul(normed, {model.matrix(layer_tensor(layer, "ffn_gate_inp.weight"),
                                                          params.experts, params.embedding),
-                                            std::nullopt});
+                                            std::nullopt, std::nullopt});
   const auto routing = graph.route(scores, params.experts_used, renormalize);
-  const WeightId inputs[] = {model.matrix(layer_tensor(layer, "ffn_gate_exps.weight"), width,
-                                          params.embedding, params.experts),
-                             model.matrix(layer_tensor(layer, "ffn_up_exps.weight"), width,
-                                          params.embedding, params.experts)};
+  const GraphBuilder::Linear inputs[] = {
+      model.experts(layer_tensor(layer, "ffn_gate_exps"), width, params.embedding, params.experts),
+      model.experts(layer_tensor(layer, "ffn_up_exps"), width, params.embedding, params.experts)};
   const auto gate_up = graph.expert_matmul(normed, routing, inputs);
   const auto gated = graph.gate(gate_up[0], gate_up[1], GateFunction::kSilu);
-  const WeightId down[] = {model.matrix(layer_tensor(layer, "ffn_down_exps.weight"),
-                                        params.embedding, width, params.experts)};
+  const GraphBuilder::Linear down[] = {
+      model.experts(layer_tensor(layer, "ffn_down_exps"), params.embedding, width, params.experts)};
   return graph.combine(graph.expert_matmul(gated, routing, down).front(), routing);
 }
 
@@ -250,7 +262,8 @@ ValueId output_head(ModelBuilder& model, const TransformerParams& params, Weight
   const auto normed =
       graph.norm(rows, model.vector("output_norm.weight", params.embedding), params.epsilon);
   const auto head = model.optional_matrix("output.weight", params.vocabulary, params.embedding);
-  return graph.matmul(normed, {head.value_or(embedding), std::nullopt});
+  return graph.matmul(normed, {head.value_or(embedding), std::nullopt,
+                               head ? model.scale("output", 1) : std::nullopt});
 }
 
 }  // namespace strata

@@ -49,8 +49,13 @@ class ModelBuilder {
   WeightId vector(const std::string& name, std::int64_t elements);
   std::optional<WeightId> optional_vector(const std::string& name, std::int64_t elements);
 
-  // `name`.weight with `name`.bias where the file has one.
+  // `name`.weight, with `name`.scale and `name`.bias where the file has them.
   GraphBuilder::Linear linear(const std::string& name, std::int64_t rows, std::int64_t columns);
+  // The same of `experts` slices, without bias.
+  GraphBuilder::Linear experts(const std::string& name, std::int64_t rows, std::int64_t columns,
+                               std::int64_t experts);
+  // `name`.scale where the file has it: a factor per slice of `name`.weight.
+  std::optional<WeightId> scale(const std::string& name, std::int64_t slices);
 
   // A tensor the file may hold and Strata need not read, e.g. what other programs derive from it.
   void ignore(const std::string& name) { claimed_.insert(name); }

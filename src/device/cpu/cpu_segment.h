@@ -90,7 +90,9 @@ class OpRunner {
                       std::int64_t count);
   void multiply_reference(const WeightView& view, const RowPiece& piece, Worker::Range range,
                           std::int64_t count);
-  void add_bias(const WeightView& view, const Projection& projection, std::int64_t count);
+  // Scale and bias of this worker's share of a slice's rows of out[i].
+  void finish(const WeightView& view, const Projection& projection, std::int64_t slice,
+              std::int64_t count);
   void order_by_expert(const Rows& ids, std::int64_t experts);
 
   CpuSegment& s_;

@@ -44,7 +44,7 @@ void fill_extreme(std::vector<std::uint8_t>& rows, std::uint8_t scale, std::uint
     std::size_t byte = at;
     for (const Field field : F::kFields)
       for (int i = 0; i < field.bytes; ++i, ++byte)
-        rows[byte] = field.bytes == 2 ? (i == 0 ? 0x00 : 0x3c) : (field.chunk == 1 ? scale : code);
+        rows[byte] = field.chunk == 2 ? (i == 0 ? 0x00 : 0x3c) : (field.chunk == 1 ? scale : code);
   }
 }
 template <class... F>
@@ -131,9 +131,9 @@ class EveryFormat : public ::testing::TestWithParam<FormatId> {};
 TEST_P(EveryFormat, MatMulGivesTheSameBitsOnEveryIsa) {
   const auto* ops = find_format(GetParam());
   for (const std::int64_t rows : {1, 7, 8, 19})
-    for (const std::int64_t columns : {256, 4096 + 512})
+    for (const std::int64_t columns : {256, 4096 + 512}) {
+      const Matrix m(GetParam(), rows, columns, 7);
       for (const std::int64_t count : {1, 2, 3, 4, 5, 9}) {
-        const Matrix m(GetParam(), rows, columns, 7);
         const Activations a(kScalarKernels, ops->activation, count, columns, 11);
         const auto expected = multiply(kScalarKernels, m, a);
         for (const KernelTable* kernels : all_kernels()) {
@@ -141,6 +141,7 @@ TEST_P(EveryFormat, MatMulGivesTheSameBitsOnEveryIsa) {
           expect_same_bits(multiply(*kernels, m, a), expected);
         }
       }
+    }
 }
 
 // Only a vector kernel can overflow where the scalar one has 32 bits.
@@ -180,8 +181,8 @@ TEST_P(EveryFormat, MatMulOfOneRowEqualsTheSameRowInABatch) {
   }
 }
 
-// Each block contributes at most three rounded products and two rounded adds, of terms bounded by
-// the sum of magnitudes; elements count where a block is one element.
+// Each block contributes at most three rounded products and two rounded adds, or four of each for
+// NVFP4, of terms bounded by the sum of magnitudes; elements count where a block is one element.
 TEST_P(EveryFormat, MatMulIsWithinTheDerivedBoundOfDoubleArithmetic) {
   const auto* ops = find_format(GetParam());
   const Matrix m(GetParam(), 16, 4096 + 256, 23);

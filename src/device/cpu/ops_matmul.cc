@@ -94,14 +94,19 @@ void OpRunner::multiply_reference(const WeightView& view, const RowPiece& piece,
   }
 }
 
-void OpRunner::add_bias(const WeightView& view, const Projection& projection, std::int64_t count) {
-  const float* bias = vector(*projection.bias);
-  for (const RowPiece& piece : view.slice(0)) {
+void OpRunner::finish(const WeightView& view, const Projection& projection, std::int64_t slice,
+                      std::int64_t count) {
+  if (!projection.scale && !projection.bias) return;
+  const float scale = projection.scale ? vector(*projection.scale)[slice] : 1.0f;
+  const float* bias = projection.bias ? vector(*projection.bias) : nullptr;
+  for (const RowPiece& piece : view.slice(slice)) {
     const auto range = w_.share(piece.rows, kLanes);
     for (std::int64_t i = 0; i < count; ++i) {
       float* out = scratch_.outs[static_cast<std::size_t>(i)] + piece.first_row;
-      for (std::int64_t row = range.first; row < range.last; ++row)
-        out[row] += bias[piece.first_row + row];
+      for (std::int64_t row = range.first; row < range.last; ++row) {
+        out[row] *= scale;
+        if (bias != nullptr) out[row] += bias[piece.first_row + row];
+      }
     }
   }
 }
@@ -119,7 +124,7 @@ void OpRunner::apply(const MatMulOp& op) {
       scratch_.outs[static_cast<std::size_t>(i)] = out.row(i);
     }
     multiply(view, 0, in.count);
-    if (projection.bias) add_bias(view, projection, in.count);
+    finish(view, projection, 0, in.count);
   }
 }
 
@@ -162,7 +167,10 @@ void OpRunner::apply(const ExpertMatMulOp& op) {
             activation_row(in, kind, routed_input ? routed : routed / op.used);
         scratch_.outs[at] = out.row(routed);
       }
-      if (last > first) multiply(view, expert, last - first);
+      if (last > first) {
+        multiply(view, expert, last - first);
+        finish(view, projection, expert, last - first);
+      }
       first = last;
     }
   }

@@ -39,6 +39,7 @@ void group_times_rows(const std::uint8_t* group, std::int64_t columns, int count
   const std::int64_t blocks = columns / F::kElements;
   const std::int64_t row_bytes = blocks * F::kBytes;
   constexpr std::int64_t kSegmentBlocks = kSegmentColumns / F::kElements;
+  constexpr int kActivationBlocks = F::kElements / activation_elements<A>();
   const A* a[R];
   typename V::F32 total[R];
   for (int r = 0; r < R; ++r) {
@@ -57,7 +58,7 @@ void group_times_rows(const std::uint8_t* group, std::int64_t columns, int count
         block = gathered;
       }
       F::template accumulate<V, R>(block, a, acc);
-      for (int r = 0; r < R; ++r) ++a[r];
+      for (int r = 0; r < R; ++r) a[r] += kActivationBlocks;
     }
     for (int r = 0; r < R; ++r) total[r] = first == 0 ? acc[r] : V::add(total[r], acc[r]);
   }

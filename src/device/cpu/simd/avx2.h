@@ -95,6 +95,10 @@ struct Avx2 {
   static Bytes low_nibbles(Bytes a) { return _mm256_and_si256(a, _mm256_set1_epi8(0xf)); }
   static Bytes high_nibbles(Bytes a) { return low_nibbles(_mm256_srli_epi16(a, 4)); }
   static Bytes or_bytes(Bytes a, Bytes b) { return _mm256_or_si256(a, b); }
+  static Bytes lookup(const std::int8_t (&values)[16], Bytes index) {
+    const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), index);
+  }
   template <int kShift, int kMask, int kLeft>
   static Bytes bit_field(Bytes a) {
     const __m256i field =

@@ -179,6 +179,10 @@ struct Scalar {
   static Bytes or_bytes(Bytes a, Bytes b) {
     return each_byte([&](int i) { return a.v[i] | b.v[i]; });
   }
+  // values[index] for each byte of `index`, all below 16
+  static Bytes lookup(const std::int8_t (&values)[16], Bytes index) {
+    return each_byte([&](int i) { return static_cast<std::uint8_t>(values[index.v[i]]); });
+  }
   // (byte >> kShift) & kMask, then << kLeft
   template <int kShift, int kMask, int kLeft>
   static Bytes bit_field(Bytes a) {
