@@ -1,5 +1,6 @@
 #include "tests/model_fixture.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -54,50 +55,73 @@ Result<std::unique_ptr<LoadedModel>> load_model(const std::string& path,
 
 namespace {
 
-Result<std::vector<std::uint8_t>> encode_tensor(const TensorInfo& tensor,
-                                                const std::vector<std::uint8_t>& bytes,
-                                                const FormatOps& to) {
+Status encode(EditableModel::Tensor& tensor, const FormatOps& to) {
   STRATA_ASSIGN(const FormatOps* from, require_format(tensor.format, tensor.name));
-  const auto columns = static_cast<std::int64_t>(tensor.row_elements());
-  const auto rows = static_cast<std::int64_t>(tensor.rows());
+  const auto columns = static_cast<std::int64_t>(tensor.shape.front());
+  const std::int64_t from_bytes = row_bytes(from->info, columns);
+  const std::int64_t to_bytes = row_bytes(to.info, columns);
+  const auto rows = static_cast<std::int64_t>(tensor.bytes.size()) / from_bytes;
   std::vector<float> values(static_cast<std::size_t>(columns));
-  std::vector<std::uint8_t> out(static_cast<std::size_t>(rows * row_bytes(to.info, columns)));
+  std::vector<std::uint8_t> out(static_cast<std::size_t>(rows * to_bytes));
   for (std::int64_t row = 0; row < rows; ++row) {
-    from->decode_row(bytes.data() + row * row_bytes(from->info, columns), columns, values.data());
-    to.encode_row(values.data(), columns, out.data() + row * row_bytes(to.info, columns));
+    from->decode_row(tensor.bytes.data() + row * from_bytes, columns, values.data());
+    to.encode_row(values.data(), columns, out.data() + row * to_bytes);
   }
-  return out;
+  tensor.bytes = std::move(out);
+  tensor.format = to.info.id;
+  return {};
 }
 
 }  // namespace
 
-Status reencode_model(const std::string& from, FormatId format, const std::string& to) {
-  STRATA_ASSIGN(const GgufFile file, GgufFile::open(from));
-  STRATA_ASSIGN(const File source, File::open(from));
-  STRATA_ASSIGN(const FormatOps* ops, require_format(format, "copy"));
+Result<EditableModel> EditableModel::read(const std::string& path) {
+  EditableModel model;
+  STRATA_ASSIGN(model.file, GgufFile::open(path));
+  STRATA_ASSIGN(const File source, File::open(path));
+  for (const TensorInfo& info : model.file.tensors()) {
+    const auto shape = std::span(info.shape).first(info.dimensions);
+    model.tensors.push_back({info.name, info.format, {shape.begin(), shape.end()}, {}});
+    model.tensors.back().bytes.resize(info.bytes);
+    STRATA_TRY(source.read_exactly(info.offset, model.tensors.back().bytes));
+  }
+  return model;
+}
+
+EditableModel::Tensor EditableModel::take(std::string_view name) {
+  const auto found = std::ranges::find(tensors, name, &Tensor::name);
+  Tensor taken = std::move(*found);
+  tensors.erase(found);
+  return taken;
+}
+
+void EditableModel::set(const std::string& key, std::uint64_t value) {
+  changed_keys.insert_or_assign(key, MetadataEntry{ValueType::kUint64, value});
+}
+
+Status EditableModel::write(const std::string& path) const {
   GgufWriter writer;
   for (const std::string_view key : file.metadata().keys())
-    writer.add(key, *file.metadata().find(key));
-  std::vector<std::vector<std::uint8_t>> data;
-  data.reserve(file.tensors().size());
+    if (!changed_keys.contains(key)) writer.add(key, *file.metadata().find(key));
+  for (const auto& [key, entry] : changed_keys) writer.add(key, entry);
+  for (const Tensor& tensor : tensors)
+    writer.add_tensor(tensor.name, tensor.format, tensor.shape, tensor.bytes);
+  return writer.write(path);
+}
+
+Status reencode_model(const std::string& from, FormatId format, const std::string& to) {
+  STRATA_ASSIGN(EditableModel model, EditableModel::read(from));
+  STRATA_ASSIGN(const FormatOps* ops, require_format(format, "copy"));
   bool encoded = false;
-  for (const TensorInfo& tensor : file.tensors()) {
-    std::vector<std::uint8_t> bytes(tensor.bytes);
-    STRATA_TRY(source.read_exactly(tensor.offset, bytes));
-    FormatId kept = tensor.format;
+  for (EditableModel::Tensor& tensor : model.tensors) {
     const bool router = tensor.name.find("ffn_gate_inp") != std::string::npos;
-    if (tensor.dimensions > 1 && !router && tensor.row_elements() % ops->info.block_elements == 0) {
-      STRATA_ASSIGN(bytes, encode_tensor(tensor, bytes, *ops));
-      kept = format;
-      encoded = true;
-    }
-    data.push_back(std::move(bytes));
-    writer.add_tensor(tensor.name, kept, std::span(tensor.shape).first(tensor.dimensions),
-                      data.back());
+    const bool matrix = tensor.shape.size() > 1 && !tensor.name.ends_with(".bias");
+    if (!matrix || router || tensor.shape.front() % ops->info.block_elements != 0) continue;
+    STRATA_TRY(encode(tensor, *ops));
+    encoded = true;
   }
   if (!encoded)
     return unsupported("no matrix of '{}' has rows that {} can encode", from, ops->info.name);
-  return writer.write(to);
+  return model.write(to);
 }
 
 namespace {

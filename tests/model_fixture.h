@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -37,6 +38,24 @@ struct LoadedModel {
 // On the heap: the executor refers to the graph.
 Result<std::unique_ptr<LoadedModel>> load_model(const std::string& path,
                                                 const ModelOptions& options);
+
+// A model's file in memory, to be changed and written again.
+struct EditableModel {
+  struct Tensor {
+    std::string name;
+    FormatId format;
+    std::vector<std::uint64_t> shape;  // row length first
+    std::vector<std::uint8_t> bytes;
+  };
+  GgufFile file;
+  std::map<std::string, MetadataEntry, std::less<>> changed_keys;
+  std::vector<Tensor> tensors;
+
+  static Result<EditableModel> read(const std::string& path);
+  Tensor take(std::string_view name);  // of a tensor that is there, and removes it
+  void set(const std::string& key, std::uint64_t value);
+  Status write(const std::string& path) const;
+};
 
 // Writes a copy of a model whose matrices are encoded in `format`, or kept where their rows are no
 // multiple of its block. Fails when not one matrix could be encoded.

@@ -41,8 +41,8 @@ struct RowPiece {
   std::int64_t rows = 0;
 };
 
-// A weight on a device: every slice (expert) is a list of `pieces_per_slice` pieces. A vector is
-// one piece of f32.
+// A weight on a device: every slice (expert) is a list of `pieces_per_slice` pieces. A vector has
+// one piece of f32 per slice.
 struct WeightView {
   FormatId format = FormatId::F32;
   std::int64_t columns = 0;
@@ -77,6 +77,7 @@ struct SegmentSpec {
   std::vector<CacheView> caches;    // by cache group
   CacheFormat cache_format = CacheFormat::kF16;
   StepLimits limits;
+  std::int32_t context = 0;  // tokens a sequence may have
 };
 
 class Segment {

@@ -15,8 +15,8 @@ Result<std::unique_ptr<Executor>> Executor::create(const Graph& graph, const Pla
     executor->cache_buffers_.push_back(std::move(buffer));
     executor->groups_.push_back({kBlockTokens, blocks, group.spec.window});
   }
-  STRATA_ASSIGN(executor->segment_,
-                device.bind({&graph, weights.views(), executor->caches_, cache_format, plan.step}));
+  STRATA_ASSIGN(executor->segment_, device.bind({&graph, weights.views(), executor->caches_,
+                                                 cache_format, plan.step, plan.context}));
   return executor;
 }
 

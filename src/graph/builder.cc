@@ -32,7 +32,7 @@ void GraphBuilder::norm_heads(ValueId value, WeightId weight, float epsilon, std
 }
 
 std::vector<ValueId> GraphBuilder::matmul(ValueId in, std::span<const Linear> linears) {
-  MatMulOp op{in, {}};
+  MatMulOp op{in, {}, 1};
   std::vector<ValueId> outs;
   for (const Linear& linear : linears) {
     const auto rows = static_cast<std::int32_t>(graph_.weight(linear.weight).rows);
@@ -47,6 +47,27 @@ ValueId GraphBuilder::matmul(ValueId in, Linear linear) {
   return matmul(in, std::span<const Linear>(&linear, 1)).front();
 }
 
+ValueId GraphBuilder::matmul_parts(ValueId in, WeightId weight) {
+  const Weight& w = graph_.weight(weight);
+  const auto parts = static_cast<std::int32_t>(w.slices);
+  const auto out = add_value(graph_.value(in).domain, parts * static_cast<std::int32_t>(w.rows));
+  graph_.ops.push_back(MatMulOp{in, {{weight, std::nullopt, out, std::nullopt}}, parts});
+  return out;
+}
+
+ValueId GraphBuilder::slice(ValueId in, std::int32_t offset, std::int32_t width,
+                            std::int32_t parts) {
+  return concat({{in, this->width(in) / parts, offset, width}}, parts);
+}
+
+ValueId GraphBuilder::concat(std::vector<ConcatPiece> pieces, std::int32_t parts) {
+  std::int32_t part_width = 0;
+  for (const ConcatPiece& piece : pieces) part_width += piece.width;
+  const auto out = add_value(graph_.value(pieces.front().in).domain, parts * part_width);
+  graph_.ops.push_back(ConcatOp{std::move(pieces), out, parts});
+  return out;
+}
+
 ValueId GraphBuilder::rope_table(RopeTableOp op) {
   op.out = add_value(RowDomain::kTokens, op.dimensions);
   graph_.ops.push_back(op);
@@ -56,7 +77,8 @@ ValueId GraphBuilder::rope_table(RopeTableOp op) {
 void GraphBuilder::rope(RopeOp op) { graph_.ops.push_back(op); }
 
 ValueId GraphBuilder::attention(AttentionOp op) {
-  op.cache_group = group_for({op.kv_heads, op.head_size, op.value_size, op.window});
+  op.cache_group =
+      group_for({op.kv_heads, op.head_size, op.value.valid() ? op.value_size : 0, op.window});
   auto& group = graph_.cache_groups[static_cast<std::size_t>(op.cache_group)];
   op.cache_layer = group.layers++;
   op.out = add_value(RowDomain::kTokens, op.heads * op.value_size);
@@ -68,17 +90,23 @@ void GraphBuilder::add_to(ValueId accumulator, ValueId value) {
   graph_.ops.push_back(AddOp{accumulator, value, accumulator});
 }
 
-ValueId GraphBuilder::gate(ValueId gate, ValueId up, GateFunction function) {
-  graph_.ops.push_back(GateOp{gate, up, gate, function});
-  return gate;
+void GraphBuilder::scale(ValueId value, float factor) {
+  graph_.ops.push_back(ScaleOp{value, factor});
 }
 
-GraphBuilder::Routing GraphBuilder::route(ValueId scores, std::int32_t used, bool renormalize) {
-  const Routing routing{add_value(RowDomain::kTokens, used), add_value(RowDomain::kTokens, used)};
-  graph_.ops.push_back(
-      RouteOp{scores, routing.ids, routing.weights, width(scores), used, renormalize});
-  graph_.experts_used = std::max(graph_.experts_used, used);
-  return routing;
+ValueId GraphBuilder::gate(ValueId gate, ValueId up, GateFunction function) {
+  const ValueId out = width(gate) == 1 ? up : gate;
+  graph_.ops.push_back(GateOp{gate, up, out, function});
+  return out;
+}
+
+GraphBuilder::Routing GraphBuilder::route(RouteOp op) {
+  op.ids = add_value(RowDomain::kTokens, op.used);
+  op.weights = add_value(RowDomain::kTokens, op.used);
+  op.experts = width(op.scores);
+  graph_.ops.push_back(op);
+  graph_.experts_used = std::max(graph_.experts_used, op.used);
+  return {op.ids, op.weights};
 }
 
 std::vector<ValueId> GraphBuilder::expert_matmul(ValueId in, const Routing& routing,

@@ -27,19 +27,27 @@ class GraphBuilder {
   };
   std::vector<ValueId> matmul(ValueId in, std::span<const Linear> linears);
   ValueId matmul(ValueId in, Linear linear);
+  // Part by part, with one slice of the weight for each.
+  ValueId matmul_parts(ValueId in, WeightId weight);
+
+  // Elements [offset, offset + width) of each of `parts` equal parts of a row.
+  ValueId slice(ValueId in, std::int32_t offset, std::int32_t width, std::int32_t parts = 1);
+  ValueId concat(std::vector<ConcatPiece> pieces, std::int32_t parts);
 
   ValueId rope_table(RopeTableOp op);  // `out` is filled in
   void rope(RopeOp op);
   // Fills in out, cache_group and cache_layer.
   ValueId attention(AttentionOp op);
   void add_to(ValueId accumulator, ValueId value);  // accumulator += value
+  void scale(ValueId value, float factor);          // value *= factor
+  // Into `gate`, or into `up` where the gate has one element.
   ValueId gate(ValueId gate, ValueId up, GateFunction function);
 
   struct Routing {
     ValueId ids;
     ValueId weights;
   };
-  Routing route(ValueId scores, std::int32_t used, bool renormalize);
+  Routing route(RouteOp op);  // ids, weights and experts are filled in
   std::vector<ValueId> expert_matmul(ValueId in, const Routing& routing,
                                      std::span<const Linear> linears);
   ValueId combine(ValueId in, const Routing& routing);

@@ -10,7 +10,7 @@ namespace strata {
 struct CacheSpec {
   std::int32_t kv_heads = 0;
   std::int32_t key_size = 0;    // elements of a head's key
-  std::int32_t value_size = 0;  // elements of a head's value
+  std::int32_t value_size = 0;  // elements of a head's value; 0: values are part of the keys
   std::int32_t window = 0;      // 0: every earlier position stays visible
   auto operator<=>(const CacheSpec&) const = default;
 };

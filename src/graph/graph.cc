@@ -50,7 +50,8 @@ class Validator {
   RowDomain domain(ValueId id) {
     return in_range(id) ? graph_.value(id).domain : RowDomain::kTokens;
   }
-  void weight(WeightId id, WeightRole role, std::int64_t rows, std::int64_t columns) {
+  void weight(WeightId id, WeightRole role, std::int64_t rows, std::int64_t columns,
+              std::int64_t slices = -1) {
     const bool ok = id.valid() && static_cast<std::size_t>(id.value) < graph_.weights.size();
     require(ok, "weight id out of range");
     if (!ok) return;
@@ -58,6 +59,7 @@ class Validator {
     require(w.role == role, "a weight has the wrong role");
     require(rows < 0 || w.rows == rows, "a weight has the wrong number of rows");
     require(w.columns == columns, "a weight has the wrong row length");
+    require(slices < 0 || w.slices == slices, "a weight has the wrong number of slices");
   }
 
   void check(const EmbedOp& op) {
@@ -70,26 +72,53 @@ class Validator {
     require(op.heads > 0 && width(op.in) % op.heads == 0, "heads do not divide the width");
     if (status_.ok()) weight(op.weight, WeightRole::kVector, 1, width(op.in) / op.heads);
   }
-  void projections(const std::vector<Projection>& list, std::int64_t columns, RowDomain out) {
+  // The rows of `parts` slices of a weight make a row of an output.
+  void projections(const std::vector<Projection>& list, std::int64_t columns, RowDomain out,
+                   std::int32_t parts = 1) {
     require(!list.empty(), "no projection");
     for (const Projection& p : list) {
       define(p.out, out);
-      weight(p.weight, WeightRole::kMatrix, width(p.out), columns);
-      if (p.scale && status_.ok())
-        weight(*p.scale, WeightRole::kVector, 1, graph_.weight(p.weight).slices);
-      if (p.bias) weight(*p.bias, WeightRole::kVector, 1, width(p.out));
+      require(width(p.out) % parts == 0, "parts do not divide an output");
+      weight(p.weight, WeightRole::kMatrix, width(p.out) / parts, columns);
+      if (!status_.ok()) continue;
+      const std::int64_t slices = graph_.weight(p.weight).slices;
+      if (p.scale) weight(*p.scale, WeightRole::kVector, 1, slices);
+      if (p.bias) weight(*p.bias, WeightRole::kVector, 1, width(p.out) / parts, slices);
     }
   }
   void check(const MatMulOp& op) {
     use(op.in, domain(op.in));
-    projections(op.projections, width(op.in), domain(op.in));
+    require(op.parts > 0 && width(op.in) % op.parts == 0, "parts do not divide the input");
+    if (!status_.ok()) return;
+    projections(op.projections, width(op.in) / op.parts, domain(op.in), op.parts);
+    for (const Projection& p : op.projections)
+      require(!status_.ok() || graph_.weight(p.weight).slices == op.parts,
+              "slices are not the parts");
+  }
+  void check(const ConcatOp& op) {
+    require(!op.pieces.empty() && op.parts > 0, "nothing to concatenate");
+    std::int64_t part_width = 0;
+    for (const ConcatPiece& p : op.pieces) {
+      use(p.in, domain(op.out));
+      require(p.width > 0 && p.offset >= 0 && p.stride >= 0 &&
+                  std::int64_t{op.parts - 1} * p.stride + p.offset + p.width <= width(p.in),
+              "a piece lies outside its value");
+      part_width += p.width;
+    }
+    define(op.out, domain(op.out), part_width * op.parts);
   }
   void check(const RopeTableOp& op) {
     require(op.dimensions > 0 && op.dimensions % 2 == 0, "rope dimensions are not even");
     require(std::isfinite(op.base) && op.base > 0, "rope base is not positive");
     require(std::isfinite(op.scale) && op.scale > 0, "rope scale is not positive");
+    require(std::isfinite(op.magnitude), "rope magnitude is not finite");
+    if (op.yarn)
+      require(std::isfinite(op.yarn->low) && std::isfinite(op.yarn->high) &&
+                  std::isfinite(op.yarn->strength),
+              "YaRN ramp is not finite");
     define(op.out, RowDomain::kTokens, op.dimensions);
     if (op.factors) weight(*op.factors, WeightRole::kVector, 1, op.dimensions / 2);
+    if (op.long_factors) weight(*op.long_factors, WeightRole::kVector, 1, op.dimensions / 2);
   }
   void check(const RopeOp& op) {
     use(op.table, RowDomain::kTokens, op.dimensions);
@@ -103,12 +132,17 @@ class Validator {
             "heads are no multiple of key/value heads");
     use(op.query, RowDomain::kTokens, std::int64_t{op.heads} * op.head_size);
     use(op.key, RowDomain::kTokens, std::int64_t{op.kv_heads} * op.head_size);
-    use(op.value, RowDomain::kTokens, std::int64_t{op.kv_heads} * op.value_size);
+    if (op.value.valid())
+      use(op.value, RowDomain::kTokens, std::int64_t{op.kv_heads} * op.value_size);
+    else
+      require(op.value_size <= op.head_size, "values are longer than the keys that hold them");
+    if (op.sinks) weight(*op.sinks, WeightRole::kVector, 1, op.heads);
     define(op.out, RowDomain::kTokens, std::int64_t{op.heads} * op.value_size);
     const auto group = static_cast<std::size_t>(op.cache_group);
     require(op.cache_group >= 0 && group < graph_.cache_groups.size(), "cache group out of range");
     if (!status_.ok()) return;
-    const CacheSpec spec{op.kv_heads, op.head_size, op.value_size, op.window};
+    const CacheSpec spec{op.kv_heads, op.head_size, op.value.valid() ? op.value_size : 0,
+                         op.window};
     require(graph_.cache_groups[group].spec == spec, "cache group of another shape");
     require(op.cache_layer >= 0 && op.cache_layer < graph_.cache_groups[group].layers,
             "cache layer out of range");
@@ -118,14 +152,29 @@ class Validator {
     use(op.b, domain(op.a), width(op.a));
     define(op.out, domain(op.a), width(op.a));
   }
+  void check(const ScaleOp& op) {
+    use(op.value, domain(op.value));
+    require(std::isfinite(op.factor), "a scale is not finite");
+  }
   void check(const GateOp& op) {
-    use(op.gate, domain(op.gate));
-    use(op.up, domain(op.gate), width(op.gate));
-    define(op.out, domain(op.gate), width(op.gate));
+    use(op.gate, domain(op.up));
+    use(op.up, domain(op.up));
+    require(width(op.gate) == width(op.up) ||
+                (width(op.gate) == 1 && op.function != GateFunction::kClampedSwiglu),
+            "a gate has the wrong width");
+    define(op.out, domain(op.up), width(op.up));
   }
   void check(const RouteOp& op) {
     use(op.scores, RowDomain::kTokens, op.experts);
     require(op.used > 0 && op.used <= op.experts, "more experts used than there are");
+    require(op.groups > 0 && op.experts % op.groups == 0, "groups do not divide the experts");
+    if (!status_.ok()) return;
+    const std::int32_t members = op.experts / op.groups;
+    require(op.groups_used > 0 && op.groups_used <= op.groups && op.group_best > 0 &&
+                op.group_best <= members && op.used <= op.groups_used * members,
+            "the groups used hold too few experts");
+    require(std::isfinite(op.scale), "a routing scale is not finite");
+    if (op.bias) weight(*op.bias, WeightRole::kVector, 1, op.experts);
     define(op.ids, RowDomain::kTokens, op.used);
     define(op.weights, RowDomain::kTokens, op.used);
   }

@@ -14,7 +14,7 @@ namespace strata {
 
 enum class WeightRole : std::uint8_t {
   kMatrix,  // rows x columns, read through a format's kernels
-  kVector,  // one row, read as f32
+  kVector,  // one row per slice, read as f32
 };
 
 struct Weight {

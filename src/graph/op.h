@@ -44,23 +44,53 @@ struct NormOp {
 // quantized form. `scale` holds one factor per slice of the weight.
 struct Projection {
   WeightId weight;
-  std::optional<WeightId> bias;
+  std::optional<WeightId> bias;  // one slice per slice of the weight
   ValueId out;
   std::optional<WeightId> scale;
 };
+// With `parts` > 1 a row is that many equal parts, and part p of the input times slice p of the
+// weight gives part p of the output.
 struct MatMulOp {
   ValueId in;
   std::vector<Projection> projections;
+  std::int32_t parts = 1;
 };
 
-// cos and sin of position(row) * frequency[i] for i < dimensions / 2: first every cos, then every
-// sin. frequency[i] = base^(-2 i / dimensions) * scale / factors[i]
+// Part p of out is, one after the other, elements [offset, offset + width) of part p of each piece,
+// whose parts start `stride` elements apart; with stride 0 every part reads the same elements.
+struct ConcatPiece {
+  ValueId in;
+  std::int32_t stride = 0;
+  std::int32_t offset = 0;
+  std::int32_t width = 0;
+};
+struct ConcatOp {
+  std::vector<ConcatPiece> pieces;
+  ValueId out;
+  std::int32_t parts = 1;
+};
+
+// The part of YaRN (Peng et al. 2023) that keeps the frequency of a pair i of dimensions:
+// strength * (1 - clamp((i - low) / max(high - low, 0.001), 0, 1))
+struct YarnRamp {
+  double low = 0;
+  double high = 0;
+  double strength = 1.0;
+};
+
+// magnitude * cos and sin of position(row) * frequency[i] for i < dimensions / 2: first every cos,
+// then every sin. frequency[i] = base^(-2 i / dimensions) / factors[i] * (scale + (1 - scale) *
+// kept[i]), where kept[i] is the ramp's, or 0 without one.
 struct RopeTableOp {
   ValueId out;
   std::int32_t dimensions = 0;  // rotated elements of a head; even
   double base = 10000.0;
-  double scale = 1.0;               // 1 / factor of linear scaling
-  std::optional<WeightId> factors;  // dimensions / 2 divisors
+  double scale = 1.0;  // 1 / factor of the context's extension
+  std::optional<YarnRamp> yarn;
+  double magnitude = 1.0;
+  std::optional<WeightId> factors;       // dimensions / 2 divisors
+  std::optional<WeightId> long_factors;  // instead, where the segment's context exceeds:
+  std::int32_t original_context = 0;
 };
 
 enum class RopeStyle : std::uint8_t {
@@ -76,12 +106,14 @@ struct RopeOp {
 };
 
 // Writes k and v of every row into the cache, then attends: row at position p sees the positions
-// (p - window, p] of its sequence, or all up to p where window is 0.
+// (p - window, p] of its sequence, or all up to p where window is 0. A head's sink is a score that
+// joins the softmax and carries no value.
 struct AttentionOp {
   ValueId query;  // width heads * head_size
   ValueId key;    // width kv_heads * head_size
-  ValueId value;  // width kv_heads * value_size
+  ValueId value;  // width kv_heads * value_size; invalid: the first elements of each key
   ValueId out;    // width heads * value_size
+  std::optional<WeightId> sinks;  // `heads` elements
   std::int32_t cache_group = 0;
   std::int32_t cache_layer = 0;  // index within the group
   std::int32_t heads = 0;
@@ -99,8 +131,19 @@ struct AddOp {
   ValueId out;  // may be `a` or `b`
 };
 
-enum class GateFunction : std::uint8_t { kSilu, kGeluTanh };
-// out = function(gate) * up
+// x = factor * x, in place
+struct ScaleOp {
+  ValueId value;
+  float factor = 1.0f;
+};
+
+enum class GateFunction : std::uint8_t {
+  kSilu,
+  kGeluTanh,
+  kSigmoid,
+  kClampedSwiglu,  // g sigmoid(1.702 g) with g = min(gate, 7), times clamp(up, -7, 7) + 1
+};
+// out = function(gate) * up. A gate of width 1 serves its whole row.
 struct GateOp {
   ValueId gate;
   ValueId up;
@@ -108,16 +151,31 @@ struct GateOp {
   GateFunction function = GateFunction::kSilu;
 };
 
-// Picks the `used` experts of largest softmax(scores); ties go to the lower expert id. ids holds
-// int32 bits, weights the probabilities, divided by their sum where `renormalize` is set; both by
-// rank, best first.
+// What turns the router's scores into the experts' probabilities.
+enum class RouteFunction : std::uint8_t {
+  kSoftmax,
+  kSigmoid,
+  kSoftmaxOfChosen,  // scores choose, and the softmax is over the chosen alone
+};
+
+// Picks the `used` experts of largest probability plus bias, ties to the lower expert id. With
+// `groups` > 1 the experts are that many equal runs, and only the `groups_used` runs of largest
+// score compete; a run's score is the sum of its `group_best` best. ids holds int32 bits, weights
+// the probabilities (without bias), divided by the larger of their sum and 2^-14 where
+// `renormalize` is set, times `scale`; both by rank, best first.
 struct RouteOp {
-  ValueId scores;   // width experts
-  ValueId ids;      // width used
-  ValueId weights;  // width used
+  ValueId scores;                // width experts
+  ValueId ids;                   // width used
+  ValueId weights;               // width used
+  std::optional<WeightId> bias;  // `experts` elements
   std::int32_t experts = 0;
   std::int32_t used = 0;
+  RouteFunction function = RouteFunction::kSoftmax;
   bool renormalize = true;
+  float scale = 1.0f;
+  std::int32_t groups = 1;
+  std::int32_t groups_used = 1;
+  std::int32_t group_best = 1;
 };
 
 // As MatMulOp with weights that have one slice per expert. `in` has one row per token (each rank
@@ -149,7 +207,8 @@ struct SoftcapOp {
   float cap = 0;
 };
 
-using Op = std::variant<EmbedOp, NormOp, MatMulOp, RopeTableOp, RopeOp, AttentionOp, AddOp, GateOp,
-                        RouteOp, ExpertMatMulOp, CombineOp, SelectLogitRowsOp, SoftcapOp>;
+using Op =
+    std::variant<EmbedOp, NormOp, MatMulOp, ConcatOp, RopeTableOp, RopeOp, AttentionOp, AddOp,
+                 ScaleOp, GateOp, RouteOp, ExpertMatMulOp, CombineOp, SelectLogitRowsOp, SoftcapOp>;
 
 }  // namespace strata

@@ -9,16 +9,25 @@ std::vector<ValueId> outputs(const std::vector<Projection>& projections) {
   return outs;
 }
 
+std::vector<ValueId> inputs(const std::vector<ConcatPiece>& pieces) {
+  std::vector<ValueId> ins;
+  for (const ConcatPiece& p : pieces) ins.push_back(p.in);
+  return ins;
+}
+
 struct Access {
   OpAccess operator()(const EmbedOp& op) const { return {{}, {op.out}}; }
   OpAccess operator()(const NormOp& op) const { return {{op.in}, {op.out}}; }
   OpAccess operator()(const MatMulOp& op) const { return {{op.in}, outputs(op.projections)}; }
+  OpAccess operator()(const ConcatOp& op) const { return {inputs(op.pieces), {op.out}}; }
   OpAccess operator()(const RopeTableOp& op) const { return {{}, {op.out}}; }
   OpAccess operator()(const RopeOp& op) const { return {{op.table, op.value}, {op.value}}; }
   OpAccess operator()(const AttentionOp& op) const {
+    if (!op.value.valid()) return {{op.query, op.key}, {op.out}};
     return {{op.query, op.key, op.value}, {op.out}};
   }
   OpAccess operator()(const AddOp& op) const { return {{op.a, op.b}, {op.out}}; }
+  OpAccess operator()(const ScaleOp& op) const { return {{op.value}, {op.value}}; }
   OpAccess operator()(const GateOp& op) const { return {{op.gate, op.up}, {op.out}}; }
   OpAccess operator()(const RouteOp& op) const { return {{op.scores}, {op.ids, op.weights}}; }
   OpAccess operator()(const ExpertMatMulOp& op) const {

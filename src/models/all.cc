@@ -6,15 +6,28 @@ namespace strata {
 
 Result<Graph> build_llama(const ModelManifest& manifest);
 Result<Graph> build_qwen2(const ModelManifest& manifest);
+Result<Graph> build_qwen2moe(const ModelManifest& manifest);
 Result<Graph> build_qwen3(const ModelManifest& manifest);
 Result<Graph> build_qwen3moe(const ModelManifest& manifest);
+Result<Graph> build_gemma2(const ModelManifest& manifest);
 Result<Graph> build_gemma3(const ModelManifest& manifest);
+Result<Graph> build_phi3(const ModelManifest& manifest);
+Result<Graph> build_gpt_oss(const ModelManifest& manifest);
+Result<Graph> build_smollm3(const ModelManifest& manifest);
+Result<Graph> build_granite(const ModelManifest& manifest);
+Result<Graph> build_olmo2(const ModelManifest& manifest);
+Result<Graph> build_glm4moe(const ModelManifest& manifest);
+Result<Graph> build_deepseek2(const ModelManifest& manifest);
 
 std::span<const Architecture> architectures() {
   static constexpr std::array kAll = {
-      Architecture{"llama", build_llama},   Architecture{"qwen2", build_qwen2},
-      Architecture{"qwen3", build_qwen3},   Architecture{"qwen3moe", build_qwen3moe},
-      Architecture{"gemma3", build_gemma3},
+      Architecture{"llama", build_llama},       Architecture{"qwen2", build_qwen2},
+      Architecture{"qwen2moe", build_qwen2moe}, Architecture{"qwen3", build_qwen3},
+      Architecture{"qwen3moe", build_qwen3moe}, Architecture{"gemma2", build_gemma2},
+      Architecture{"gemma3", build_gemma3},     Architecture{"phi3", build_phi3},
+      Architecture{"gpt-oss", build_gpt_oss},   Architecture{"smollm3", build_smollm3},
+      Architecture{"granite", build_granite},   Architecture{"olmo2", build_olmo2},
+      Architecture{"glm4moe", build_glm4moe},   Architecture{"deepseek2", build_deepseek2},
   };
   return kAll;
 }

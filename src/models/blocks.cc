@@ -1,5 +1,6 @@
 #include "models/blocks.h"
 
+#include <charconv>
 #include <cmath>
 
 namespace strata {
@@ -9,22 +10,6 @@ constexpr std::int64_t kMaxLayers = 4096;
 constexpr std::int64_t kMaxWidth = std::int64_t{1} << 24;
 constexpr std::int64_t kMaxHeads = 4096;
 constexpr std::int64_t kMaxExperts = 65536;
-
-Result<double> rope_scale(const ModelManifest& manifest) {
-  STRATA_ASSIGN(const std::string type, manifest.string_or("rope.scaling.type", "linear"));
-  STRATA_ASSIGN(double factor, manifest.real_or("rope.scaling.factor", 0));
-  if (factor == 0) {
-    STRATA_ASSIGN(factor, manifest.real_or("rope.scale_linear", 0));
-  } else if (type != "linear" && type != "none") {
-    return unsupported("{}: rope scaling '{}' is not supported (none and linear are)",
-                       manifest.full_key("rope.scaling.type"), type);
-  }
-  if (factor == 0 || type == "none") return 1.0;
-  if (factor < 0)
-    return corrupt("{} is {}; it must be positive", manifest.full_key("rope.scaling.factor"),
-                   factor);
-  return 1.0 / factor;
-}
 
 Status read_experts(const ModelManifest& manifest, TransformerParams& p) {
   STRATA_ASSIGN(const auto experts, manifest.integer_or("expert_count", 0, 0, kMaxExperts));
@@ -52,13 +37,44 @@ Status read_heads(const ModelManifest& manifest, TransformerParams& p) {
   const std::int64_t fallback = p.embedding / p.heads.front();
   STRATA_ASSIGN(const auto key, manifest.integer_or("attention.key_length", fallback, 1, 65536));
   STRATA_ASSIGN(const auto value, manifest.integer_or("attention.value_length", key, 1, 65536));
-  STRATA_ASSIGN(const auto rope, manifest.integer_or("rope.dimension_count", key, 1, key));
-  if (rope % 2 != 0)
-    return corrupt("{} is {}; it must be even", manifest.full_key("rope.dimension_count"), rope);
   p.key_size = static_cast<std::int32_t>(key);
   p.value_size = static_cast<std::int32_t>(value);
-  p.rope_dimensions = static_cast<std::int32_t>(rope);
   return {};
+}
+
+Status read_attention(const ModelManifest& manifest, TransformerParams& p) {
+  STRATA_TRY(read_heads(manifest, p));
+  STRATA_ASSIGN(const auto rope,
+                manifest.integer_or("rope.dimension_count", p.key_size, 1, p.key_size));
+  if (rope % 2 != 0)
+    return corrupt("{} is {}; it must be even", manifest.full_key("rope.dimension_count"), rope);
+  STRATA_ASSIGN(p.rope, read_rope(manifest, static_cast<std::int32_t>(rope), p.context));
+  STRATA_ASSIGN(const double scale, manifest.real_or("attention.scale", 0));
+  p.attention_scale =
+      static_cast<float>(scale != 0 ? scale : 1.0 / std::sqrt(static_cast<double>(p.key_size)));
+  const auto softcap = [&](std::string_view key, float& cap) -> Status {
+    STRATA_ASSIGN(const double value, manifest.real_or(key, 0));
+    if (value < 0) return corrupt("{} is {}; it must be positive", manifest.full_key(key), value);
+    cap = static_cast<float>(value);
+    return {};
+  };
+  STRATA_TRY(softcap("attn_logit_softcapping", p.attention_softcap));
+  return softcap("final_logit_softcapping", p.logit_softcap);
+}
+
+Result<std::vector<bool>> listed_windows(const MetadataArray& list, std::size_t layers,
+                                         const std::string& key) {
+  std::vector<bool> windowed;
+  if (list.element_type == ValueType::kBool) {
+    STRATA_ASSIGN(windowed, list.as_bools());
+  } else {
+    STRATA_ASSIGN(const auto flags, list.as_integers());
+    for (const std::int64_t flag : flags) windowed.push_back(flag != 0);
+  }
+  if (windowed.size() < layers)
+    return corrupt("{} has {} values for {} layers", key, windowed.size(), layers);
+  windowed.resize(layers);
+  return windowed;
 }
 
 std::string shape_text(const Weight& w) {
@@ -73,6 +89,7 @@ Result<TransformerParams> read_transformer_params(const ModelManifest& manifest)
   STRATA_ASSIGN(const auto layers, manifest.integer("block_count", 1, kMaxLayers));
   STRATA_ASSIGN(const auto embedding, manifest.integer("embedding_length", 1, kMaxWidth));
   STRATA_ASSIGN(const auto context, manifest.integer("context_length", 1, 1 << 30));
+  STRATA_ASSIGN(const auto nextn, manifest.integer_or("nextn_predict_layers", 0, 0, layers - 1));
   p.layers = static_cast<std::int32_t>(layers);
   p.embedding = static_cast<std::int32_t>(embedding);
   p.context = static_cast<std::int32_t>(context);
@@ -84,23 +101,46 @@ Result<TransformerParams> read_transformer_params(const ModelManifest& manifest)
                    table->shape[1], kMaxWidth);
   p.vocabulary = static_cast<std::int32_t>(table->shape[1]);
 
-  STRATA_TRY(read_heads(manifest, p));
+  STRATA_TRY(read_attention(manifest, p));
   const auto count = static_cast<std::size_t>(p.layers);
   STRATA_ASSIGN(p.feed_forward, manifest.per_layer("feed_forward_length", count, 1, kMaxWidth));
-  STRATA_ASSIGN(p.rope_base, manifest.real_or("rope.freq_base", 10000.0));
-  if (p.rope_base <= 0) return corrupt("{} must be positive", manifest.full_key("rope.freq_base"));
-  STRATA_ASSIGN(p.rope_scale, rope_scale(manifest));
   STRATA_ASSIGN(const double epsilon, manifest.real("attention.layer_norm_rms_epsilon"));
   if (epsilon < 0 || epsilon > 1)
     return corrupt("{} is {}; it must lie in [0, 1]",
                    manifest.full_key("attention.layer_norm_rms_epsilon"), epsilon);
   p.epsilon = static_cast<float>(epsilon);
   STRATA_TRY(read_experts(manifest, p));
+  p.nextn_layers = static_cast<std::int32_t>(nextn);
+  p.layers -= p.nextn_layers;
   return p;
 }
 
+Result<WindowPattern> read_windows(const ModelManifest& manifest, const TransformerParams& params,
+                                   std::int32_t size, std::int64_t period, double rope_base) {
+  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+  WindowPattern windows;
+  STRATA_ASSIGN(const auto wanted,
+                manifest.integer_or("attention.sliding_window", size, 0, std::int64_t{1} << 30));
+  windows.size = static_cast<std::int32_t>(wanted);
+  STRATA_ASSIGN(windows.rope_base, manifest.real_or("rope.freq_base_swa", rope_base));
+  if (windows.rope_base <= 0)
+    return corrupt("{} must be positive", manifest.full_key("rope.freq_base_swa"));
+  const auto layers = static_cast<std::size_t>(params.layers);
+  const MetadataEntry* entry = manifest.metadata().find(manifest.full_key(kPattern));
+  if (entry != nullptr && entry->type == ValueType::kArray) {
+    STRATA_ASSIGN(windows.windowed, listed_windows(std::get<MetadataArray>(entry->value), layers,
+                                                   manifest.full_key(kPattern)));
+  } else {
+    STRATA_ASSIGN(period, manifest.integer_or(kPattern, period, 0, 4096));
+    for (std::int64_t layer = 0; layer < params.layers; ++layer)
+      windows.windowed.push_back(period == 0 || (layer + 1) % period != 0);
+  }
+  if (windows.size == 0) windows.windowed.assign(layers, false);
+  return windows;
+}
+
 ModelBuilder::ModelBuilder(const ModelManifest& manifest, const TransformerParams& params)
-    : manifest_(manifest), graph_([&] {
+    : manifest_(manifest), layers_(params.layers), nextn_layers_(params.nextn_layers), graph_([&] {
         Graph header;
         header.architecture = manifest.architecture();
         header.layers = params.layers;
@@ -124,9 +164,11 @@ std::optional<WeightId> ModelBuilder::claim(const std::string& name, Weight weig
 
 WeightId ModelBuilder::add(const TensorInfo* tensor, Weight weight) {
   const auto extent = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
+  // A vector has one row, so its slices are the file's second dimension.
+  const bool vector = weight.role == WeightRole::kVector;
   const bool fits = tensor->shape[0] == extent(weight.columns) &&
-                    tensor->shape[1] == extent(weight.rows) &&
-                    tensor->shape[2] == extent(weight.slices) && tensor->shape[3] == 1;
+                    tensor->shape[1] == extent(vector ? weight.slices : weight.rows) &&
+                    tensor->shape[2] == extent(vector ? 1 : weight.slices) && tensor->shape[3] == 1;
   if (!fits && status_.ok())
     status_ = corrupt("tensor '{}' has shape [{}, {}, {}, {}], expected {}", tensor->name,
                       tensor->shape[0], tensor->shape[1], tensor->shape[2], tensor->shape[3],
@@ -160,11 +202,6 @@ GraphBuilder::Linear ModelBuilder::linear(const std::string& name, std::int64_t 
           scale(name, 1)};
 }
 
-GraphBuilder::Linear ModelBuilder::experts(const std::string& name, std::int64_t rows,
-                                           std::int64_t columns, std::int64_t experts) {
-  return {matrix(name + ".weight", rows, columns, experts), std::nullopt, scale(name, experts)};
-}
-
 // A format of little range, as NVFP4, leaves a factor of the whole tensor to a tensor beside it.
 // The factor for the inputs is of use only where activations become 4-bit floats as well.
 std::optional<WeightId> ModelBuilder::scale(const std::string& name, std::int64_t slices) {
@@ -172,10 +209,25 @@ std::optional<WeightId> ModelBuilder::scale(const std::string& name, std::int64_
   return optional_vector(name + ".scale", slices);
 }
 
+GraphBuilder::Linear ModelBuilder::expert_linear(const std::string& name, std::int64_t rows,
+                                                 std::int64_t columns, std::int64_t experts) {
+  return {matrix(name + ".weight", rows, columns, experts),
+          claim(name + ".bias", {{}, WeightRole::kVector, FormatId::F32, rows, 1, experts}, false),
+          scale(name, experts)};
+}
+
+bool ModelBuilder::is_nextn(std::string_view tensor) const {
+  constexpr std::string_view kPrefix = "blk.";
+  if (!tensor.starts_with(kPrefix)) return false;
+  std::int32_t layer = -1;
+  std::from_chars(tensor.data() + kPrefix.size(), tensor.data() + tensor.size(), layer);
+  return layer >= layers_ && layer < layers_ + nextn_layers_;
+}
+
 Result<Graph> ModelBuilder::finish(ValueId logits) {
   STRATA_TRY(status_);
   for (const TensorInfo& tensor : manifest_.file().tensors())
-    if (!claimed_.contains(tensor.name))
+    if (!claimed_.contains(tensor.name) && !is_nextn(tensor.name))
       return unsupported(
           "tensor '{}' is not known for architecture '{}'; computing without it would give wrong "
           "answers",
@@ -187,72 +239,203 @@ std::string layer_tensor(std::int32_t layer, std::string_view name) {
   return fmt::format("blk.{}.{}", layer, name);
 }
 
+ValueId layer_norm(ModelBuilder& model, const TransformerParams& params, std::int32_t layer,
+                   std::string_view name, ValueId in) {
+  const auto weight = model.vector(layer_tensor(layer, name) + ".weight", params.embedding);
+  return model.graph().norm(in, weight, params.epsilon);
+}
+
+ValueId rope_table(ModelBuilder& model, const RopeParams& params) {
+  RopeTableOp op = rope_table_op(params);
+  const std::int64_t pairs = params.dimensions / 2;
+  op.factors = model.optional_vector("rope_freqs.weight", pairs);
+  if (!op.factors && model.has("rope_factors_long.weight")) {
+    op.factors = model.vector("rope_factors_short.weight", pairs);
+    op.long_factors = model.vector("rope_factors_long.weight", pairs);
+  }
+  return model.graph().rope_table(op);
+}
+
+namespace {
+
+struct QueryKeyValue {
+  ValueId query;
+  ValueId key;
+  ValueId value;
+};
+
+QueryKeyValue project(ModelBuilder& model, const TransformerParams& params, std::int32_t layer,
+                      ValueId normed, std::int32_t heads, std::int32_t kv_heads) {
+  GraphBuilder& graph = model.graph();
+  const std::int32_t query = heads * params.key_size;
+  const std::int32_t key = kv_heads * params.key_size;
+  const std::int32_t value = kv_heads * params.value_size;
+  if (model.has(layer_tensor(layer, "attn_qkv.weight"))) {
+    const auto all =
+        graph.matmul(normed, model.linear(layer_tensor(layer, "attn_qkv"),
+                                          std::int64_t{query} + key + value, params.embedding));
+    return {graph.slice(all, 0, query), graph.slice(all, query, key),
+            graph.slice(all, query + key, value)};
+  }
+  const GraphBuilder::Linear inputs[] = {
+      model.linear(layer_tensor(layer, "attn_q"), query, params.embedding),
+      model.linear(layer_tensor(layer, "attn_k"), key, params.embedding),
+      model.linear(layer_tensor(layer, "attn_v"), value, params.embedding)};
+  const auto outs = graph.matmul(normed, inputs);
+  return {outs[0], outs[1], outs[2]};
+}
+
+void norm_part(ModelBuilder& model, const TransformerParams& params, std::int32_t layer,
+               std::string_view name, ValueId value, std::int32_t parts) {
+  const auto weight = model.vector(layer_tensor(layer, name), model.graph().width(value) / parts);
+  model.graph().norm_heads(value, weight, params.epsilon, parts);
+}
+
+}  // namespace
+
 ValueId attention_block(ModelBuilder& model, const TransformerParams& params, std::int32_t layer,
                         ValueId normed, const AttentionBlock& block) {
   GraphBuilder& graph = model.graph();
   const auto heads = static_cast<std::int32_t>(params.heads[static_cast<std::size_t>(layer)]);
   const auto kv_heads = static_cast<std::int32_t>(params.kv_heads[static_cast<std::size_t>(layer)]);
-  const GraphBuilder::Linear inputs[] = {
-      model.linear(layer_tensor(layer, "attn_q"), std::int64_t{heads} * params.key_size,
-                   params.embedding),
-      model.linear(layer_tensor(layer, "attn_k"), std::int64_t{kv_heads} * params.key_size,
-                   params.embedding),
-      model.linear(layer_tensor(layer, "attn_v"), std::int64_t{kv_heads} * params.value_size,
-                   params.embedding)};
-  const auto qkv = graph.matmul(normed, inputs);
-  if (block.head_norms) {
-    const auto q_norm = model.vector(layer_tensor(layer, "attn_q_norm.weight"), params.key_size);
-    const auto k_norm = model.vector(layer_tensor(layer, "attn_k_norm.weight"), params.key_size);
-    graph.norm_heads(qkv[0], q_norm, params.epsilon, heads);
-    graph.norm_heads(qkv[1], k_norm, params.epsilon, kv_heads);
+  const QueryKeyValue in = project(model, params, layer, normed, heads, kv_heads);
+  if (block.norm != QueryKeyNorm::kNone) {
+    const bool each_head = block.norm == QueryKeyNorm::kEachHead;
+    norm_part(model, params, layer, "attn_q_norm.weight", in.query, each_head ? heads : 1);
+    norm_part(model, params, layer, "attn_k_norm.weight", in.key, each_head ? kv_heads : 1);
   }
-  graph.rope({block.rope_table, qkv[0], heads, params.rope_dimensions, block.rope_style});
-  graph.rope({block.rope_table, qkv[1], kv_heads, params.rope_dimensions, block.rope_style});
+  if (block.rope_table.valid()) {
+    const std::int32_t dimensions = params.rope.dimensions;
+    graph.rope({block.rope_table, in.query, heads, dimensions, block.rope_style});
+    graph.rope({block.rope_table, in.key, kv_heads, dimensions, block.rope_style});
+  }
   AttentionOp op;
-  op.query = qkv[0];
-  op.key = qkv[1];
-  op.value = qkv[2];
+  op.query = in.query;
+  op.key = in.key;
+  op.value = in.value;
   op.heads = heads;
   op.kv_heads = kv_heads;
   op.head_size = params.key_size;
   op.value_size = params.value_size;
   op.window = block.window;
-  op.scale = block.scale;
-  op.softcap = block.softcap;
+  op.scale = params.attention_scale;
+  op.softcap = params.attention_softcap;
+  if (block.sinks) op.sinks = model.vector(layer_tensor(layer, "attn_sinks.weight"), heads);
   const auto attended = graph.attention(op);
   return graph.matmul(attended, model.linear(layer_tensor(layer, "attn_output"), params.embedding,
                                              std::int64_t{heads} * params.value_size));
 }
 
+namespace {
+
+// Gate and up are the halves of a row.
+ValueId gate_halves(GraphBuilder& graph, ValueId both, GateFunction function) {
+  const std::int32_t width = graph.width(both) / 2;
+  const auto gate = graph.slice(both, 0, width);
+  return graph.gate(gate, graph.slice(both, width, width), function);
+}
+
+// down(function(gate(x)) * up(x)) with ffn_gate`suffix` and so on
+ValueId feed_forward(ModelBuilder& model, std::int32_t layer, std::string_view suffix,
+                     ValueId normed, std::int64_t width, GateFunction function) {
+  GraphBuilder& graph = model.graph();
+  const std::int64_t embedding = graph.width(normed);
+  const auto name = [&](std::string_view part) {
+    return layer_tensor(layer, fmt::format("ffn_{}{}", part, suffix));
+  };
+  const GraphBuilder::Linear inputs[] = {model.linear(name("gate"), width, embedding),
+                                         model.linear(name("up"), width, embedding)};
+  const auto gate_up = graph.matmul(normed, inputs);
+  const auto gated = graph.gate(gate_up[0], gate_up[1], function);
+  return graph.matmul(gated, model.linear(name("down"), embedding, width));
+}
+
+}  // namespace
+
 ValueId gated_feed_forward(ModelBuilder& model, const TransformerParams& params, std::int32_t layer,
+                           ValueId normed, GateFunction function) {
+  return feed_forward(model, layer, "", normed,
+                      params.feed_forward[static_cast<std::size_t>(layer)], function);
+}
+
+ValueId shared_expert(ModelBuilder& model, std::int32_t layer, ValueId normed, std::int64_t width) {
+  return feed_forward(model, layer, "_shexp", normed, width, GateFunction::kSilu);
+}
+
+ValueId fused_feed_forward(ModelBuilder& model, const TransformerParams& params, std::int32_t layer,
                            ValueId normed, GateFunction function) {
   GraphBuilder& graph = model.graph();
   const std::int64_t width = params.feed_forward[static_cast<std::size_t>(layer)];
-  const GraphBuilder::Linear inputs[] = {
-      model.linear(layer_tensor(layer, "ffn_gate"), width, params.embedding),
-      model.linear(layer_tensor(layer, "ffn_up"), width, params.embedding)};
-  const auto gate_up = graph.matmul(normed, inputs);
-  const auto gated = graph.gate(gate_up[0], gate_up[1], function);
-  return graph.matmul(gated,
+  const auto both = graph.matmul(
+      normed, model.linear(layer_tensor(layer, "ffn_up"), 2 * width, params.embedding));
+  return graph.matmul(gate_halves(graph, both, function),
                       model.linear(layer_tensor(layer, "ffn_down"), params.embedding, width));
 }
 
+Result<ExpertBlock> read_expert_block(const ModelManifest& manifest,
+                                      const TransformerParams& params, ExpertBlock block) {
+  STRATA_ASSIGN(const auto function, manifest.integer_or("expert_gating_func", 0, 0, 255));
+  switch (function) {
+    case 0: break;
+    case 1: block.function = RouteFunction::kSoftmax; break;
+    case 2: block.function = RouteFunction::kSigmoid; break;
+    case 3: block.function = RouteFunction::kSoftmaxOfChosen; break;
+    default:
+      return unsupported(
+          "{} is {}; 1 (softmax), 2 (sigmoid) and 3 (softmax of the chosen) are known",
+          manifest.full_key("expert_gating_func"), function);
+  }
+  STRATA_ASSIGN(block.renormalize, manifest.boolean_or("expert_weights_norm", block.renormalize));
+  STRATA_ASSIGN(const double scale, manifest.real_or("expert_weights_scale", 0));
+  if (scale != 0) block.scale = static_cast<float>(scale);
+  if (params.experts == 0) return block;
+  STRATA_ASSIGN(const auto groups, manifest.integer_or("expert_group_count", 1, 0, params.experts));
+  if (groups <= 1) return block;
+  if (params.experts % groups != 0)
+    return corrupt("{} is {}, which does not divide {} experts",
+                   manifest.full_key("expert_group_count"), groups, params.experts);
+  const std::int64_t fewest = ceil_div<std::int64_t>(params.experts_used, params.experts / groups);
+  STRATA_ASSIGN(const auto used, manifest.integer("expert_group_used_count", fewest, groups));
+  block.groups = static_cast<std::int32_t>(groups);
+  block.groups_used = static_cast<std::int32_t>(used);
+  return block;
+}
+
 ValueId expert_feed_forward(ModelBuilder& model, const TransformerParams& params,
-                            std::int32_t layer, ValueId normed, bool renormalize) {
+                            std::int32_t layer, ValueId normed, const ExpertBlock& block) {
   GraphBuilder& graph = model.graph();
   const std::int64_t width = params.expert_feed_forward;
-  const auto scores = graph.matmul(normed, {model.matrix(layer_tensor(layer, "ffn_gate_inp.weight"),
-                                                         params.experts, params.embedding),
-                                            std::nullopt, std::nullopt});
-  const auto routing = graph.route(scores, params.experts_used, renormalize);
-  const GraphBuilder::Linear inputs[] = {
-      model.experts(layer_tensor(layer, "ffn_gate_exps"), width, params.embedding, params.experts),
-      model.experts(layer_tensor(layer, "ffn_up_exps"), width, params.embedding, params.experts)};
-  const auto gate_up = graph.expert_matmul(normed, routing, inputs);
-  const auto gated = graph.gate(gate_up[0], gate_up[1], GateFunction::kSilu);
-  const GraphBuilder::Linear down[] = {
-      model.experts(layer_tensor(layer, "ffn_down_exps"), params.embedding, width, params.experts)};
-  return graph.combine(graph.expert_matmul(gated, routing, down).front(), routing);
+  const auto experts = [&](std::string_view name, std::int64_t rows, std::int64_t columns) {
+    return model.expert_linear(layer_tensor(layer, name), rows, columns, params.experts);
+  };
+  RouteOp route;
+  route.scores = graph.matmul(
+      normed, model.linear(layer_tensor(layer, "ffn_gate_inp"), params.experts, params.embedding));
+  route.bias = model.optional_vector(layer_tensor(layer, "exp_probs_b.bias"), params.experts);
+  route.used = params.experts_used;
+  route.function = block.function;
+  route.renormalize = block.renormalize;
+  route.scale = block.scale;
+  route.groups = block.groups;
+  route.groups_used = block.groups_used;
+  // DeepSeek-V3 scores a group by its two best experts, V2, which has no bias, by its best.
+  route.group_best = route.bias ? std::min(2, params.experts / block.groups) : 1;
+  const auto routing = graph.route(route);
+  ValueId gated;
+  if (model.has(layer_tensor(layer, "ffn_gate_up_exps.weight"))) {
+    const GraphBuilder::Linear input[] = {experts("ffn_gate_up_exps", 2 * width, params.embedding)};
+    gated = gate_halves(graph, graph.expert_matmul(normed, routing, input).front(), block.gate);
+  } else {
+    const GraphBuilder::Linear inputs[] = {experts("ffn_gate_exps", width, params.embedding),
+                                           experts("ffn_up_exps", width, params.embedding)};
+    const auto gate_up = graph.expert_matmul(normed, routing, inputs);
+    gated = graph.gate(gate_up[0], gate_up[1], block.gate);
+  }
+  const GraphBuilder::Linear down[] = {experts("ffn_down_exps", params.embedding, width)};
+  const auto routed = graph.combine(graph.expert_matmul(gated, routing, down).front(), routing);
+  if (block.shared_width > 0)
+    graph.add_to(routed, shared_expert(model, layer, normed, block.shared_width));
+  return routed;
 }
 
 ValueId output_head(ModelBuilder& model, const TransformerParams& params, WeightId embedding,
@@ -262,8 +445,10 @@ ValueId output_head(ModelBuilder& model, const TransformerParams& params, Weight
   const auto normed =
       graph.norm(rows, model.vector("output_norm.weight", params.embedding), params.epsilon);
   const auto head = model.optional_matrix("output.weight", params.vocabulary, params.embedding);
-  return graph.matmul(normed, {head.value_or(embedding), std::nullopt,
-                               head ? model.scale("output", 1) : std::nullopt});
+  const auto logits = graph.matmul(normed, {head.value_or(embedding), std::nullopt,
+                                            head ? model.scale("output", 1) : std::nullopt});
+  if (params.logit_softcap > 0) graph.softcap(logits, params.logit_softcap);
+  return logits;
 }
 
 }  // namespace strata

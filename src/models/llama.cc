@@ -1,36 +1,29 @@
 // llama: Llama 1-3, Mistral, SmolLM2 and others of the shape; with experts, Mixtral.
-#include <cmath>
-
 #include "models/blocks.h"
 
 namespace strata {
 
 Result<Graph> build_llama(const ModelManifest& manifest) {
   STRATA_ASSIGN(const TransformerParams p, read_transformer_params(manifest));
+  STRATA_ASSIGN(const ExpertBlock experts, read_expert_block(manifest, p, {}));
   STRATA_ASSIGN(const auto window,
                 manifest.integer_or("attention.sliding_window", 0, 0, std::int64_t{1} << 30));
   ModelBuilder model(manifest, p);
   GraphBuilder& graph = model.graph();
 
   const auto embedding = model.matrix("token_embd.weight", p.vocabulary, p.embedding);
-  // Llama 3's frequency scaling comes as divisors in a tensor.
-  const auto factors = model.optional_vector("rope_freqs.weight", p.rope_dimensions / 2);
   AttentionBlock attention;
   attention.rope_style = RopeStyle::kAdjacent;
-  attention.rope_table =
-      graph.rope_table({ValueId{}, p.rope_dimensions, p.rope_base, p.rope_scale, factors});
+  attention.rope_table = rope_table(model, p.rope);
   attention.window = static_cast<std::int32_t>(window);
-  attention.scale = 1.0f / std::sqrt(static_cast<float>(p.key_size));
 
   const auto x = graph.embed(embedding, 1.0f);
   for (std::int32_t layer = 0; layer < p.layers; ++layer) {
-    const auto attention_in = graph.norm(
-        x, model.vector(layer_tensor(layer, "attn_norm.weight"), p.embedding), p.epsilon);
+    const auto attention_in = layer_norm(model, p, layer, "attn_norm", x);
     graph.add_to(x, attention_block(model, p, layer, attention_in, attention));
-    const auto ffn_in =
-        graph.norm(x, model.vector(layer_tensor(layer, "ffn_norm.weight"), p.embedding), p.epsilon);
+    const auto ffn_in = layer_norm(model, p, layer, "ffn_norm", x);
     graph.add_to(x, p.experts > 0
-                        ? expert_feed_forward(model, p, layer, ffn_in, true)
+                        ? expert_feed_forward(model, p, layer, ffn_in, experts)
                         : gated_feed_forward(model, p, layer, ffn_in, GateFunction::kSilu));
     // Written by old converters; the frequencies follow from the base.
     model.ignore(layer_tensor(layer, "attn_rot_embd.weight"));

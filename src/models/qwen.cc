@@ -1,33 +1,48 @@
 #include "models/qwen.h"
 
-#include <cmath>
-
 namespace strata {
+namespace {
+
+// Every token's own feed-forward, times the sigmoid of one number.
+ValueId gated_shared_expert(ModelBuilder& model, const TransformerParams& p, std::int32_t layer,
+                            ValueId normed, std::int64_t width) {
+  GraphBuilder& graph = model.graph();
+  const auto gate = graph.matmul(
+      normed, {model.matrix(layer_tensor(layer, "ffn_gate_inp_shexp.weight"), 1, p.embedding),
+               std::nullopt, std::nullopt});
+  return graph.gate(gate, shared_expert(model, layer, normed, width), GateFunction::kSigmoid);
+}
+
+}  // namespace
 
 Result<Graph> build_qwen(const ModelManifest& manifest, QwenVariant variant) {
   STRATA_ASSIGN(const TransformerParams p, read_transformer_params(manifest));
   if (variant.experts && p.experts == 0)
     return corrupt("{} is missing or zero", manifest.full_key("expert_count"));
+  STRATA_ASSIGN(const ExpertBlock experts,
+                read_expert_block(manifest, p, {.renormalize = variant.renormalize}));
+  STRATA_ASSIGN(const auto shared_width,
+                manifest.integer_or("expert_shared_feed_forward_length", p.feed_forward.front(), 1,
+                                    std::int64_t{1} << 24));
   ModelBuilder model(manifest, p);
   GraphBuilder& graph = model.graph();
 
   const auto embedding = model.matrix("token_embd.weight", p.vocabulary, p.embedding);
   AttentionBlock attention;
-  attention.rope_table =
-      graph.rope_table({ValueId{}, p.rope_dimensions, p.rope_base, p.rope_scale, std::nullopt});
-  attention.head_norms = variant.head_norms;
-  attention.scale = 1.0f / std::sqrt(static_cast<float>(p.key_size));
+  attention.rope_table = rope_table(model, p.rope);
+  attention.norm = variant.norm;
 
   const auto x = graph.embed(embedding, 1.0f);
   for (std::int32_t layer = 0; layer < p.layers; ++layer) {
-    const auto attention_in = graph.norm(
-        x, model.vector(layer_tensor(layer, "attn_norm.weight"), p.embedding), p.epsilon);
+    const auto attention_in = layer_norm(model, p, layer, "attn_norm", x);
     graph.add_to(x, attention_block(model, p, layer, attention_in, attention));
-    const auto ffn_in =
-        graph.norm(x, model.vector(layer_tensor(layer, "ffn_norm.weight"), p.embedding), p.epsilon);
-    graph.add_to(x, variant.experts
-                        ? expert_feed_forward(model, p, layer, ffn_in, true)
-                        : gated_feed_forward(model, p, layer, ffn_in, GateFunction::kSilu));
+    const auto ffn_in = layer_norm(model, p, layer, "ffn_norm", x);
+    const auto fed = variant.experts
+                         ? expert_feed_forward(model, p, layer, ffn_in, experts)
+                         : gated_feed_forward(model, p, layer, ffn_in, GateFunction::kSilu);
+    if (variant.shared_expert)
+      graph.add_to(fed, gated_shared_expert(model, p, layer, ffn_in, shared_width));
+    graph.add_to(x, fed);
   }
   return model.finish(output_head(model, p, embedding, x));
 }

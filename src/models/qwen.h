@@ -1,4 +1,4 @@
-// The layer structure that Qwen2, Qwen3 and Qwen3-MoE share.
+// The layer structure that Qwen2, Qwen3 and their mixtures share.
 #pragma once
 
 #include "models/blocks.h"
@@ -6,8 +6,10 @@
 namespace strata {
 
 struct QwenVariant {
-  bool head_norms = false;
+  QueryKeyNorm norm = QueryKeyNorm::kNone;
   bool experts = false;
+  bool renormalize = true;     // the chosen experts' weights
+  bool shared_expert = false;  // behind a sigmoid gate
 };
 
 Result<Graph> build_qwen(const ModelManifest& manifest, QwenVariant variant);

@@ -3,8 +3,6 @@
 
 namespace strata {
 
-Result<Graph> build_qwen2(const ModelManifest& manifest) {
-  return build_qwen(manifest, {.head_norms = false, .experts = false});
-}
+Result<Graph> build_qwen2(const ModelManifest& manifest) { return build_qwen(manifest, {}); }
 
 }  // namespace strata

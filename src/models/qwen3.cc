@@ -4,7 +4,7 @@
 namespace strata {
 
 Result<Graph> build_qwen3(const ModelManifest& manifest) {
-  return build_qwen(manifest, {.head_norms = true, .experts = false});
+  return build_qwen(manifest, {.norm = QueryKeyNorm::kEachHead});
 }
 
 }  // namespace strata

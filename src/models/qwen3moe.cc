@@ -4,7 +4,7 @@
 namespace strata {
 
 Result<Graph> build_qwen3moe(const ModelManifest& manifest) {
-  return build_qwen(manifest, {.head_norms = true, .experts = true});
+  return build_qwen(manifest, {.norm = QueryKeyNorm::kEachHead, .experts = true});
 }
 
 }  // namespace strata

@@ -68,10 +68,11 @@ Result<Bytes> weight_bytes(const Weight& weight) {
   const auto info = format_info(weight.format);
   if (!info) return internal_error("tensor '{}' has no known format", weight.name);
   const auto columns = static_cast<Bytes>(weight.columns);
-  if (weight.role == WeightRole::kVector) return round_up<Bytes>(columns * sizeof(float), 64);
   const auto rows =
       checked_mul<Bytes>(static_cast<Bytes>(weight.rows), static_cast<Bytes>(weight.slices));
-  const Bytes row = columns / info->block_elements * info->block_bytes;
+  const Bytes row = weight.role == WeightRole::kVector
+                        ? columns * sizeof(float)
+                        : columns / info->block_elements * info->block_bytes;
   const auto bytes = rows ? checked_mul<Bytes>(*rows, row) : std::nullopt;
   const auto aligned = bytes ? checked_align_up<Bytes>(*bytes, 64) : std::nullopt;
   if (!aligned) return corrupt("tensor '{}' does not fit 64 bits", weight.name);

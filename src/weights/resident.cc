@@ -30,8 +30,10 @@ class Loader {
     view.rows = weight.rows;
     if (weight.role == WeightRole::kVector) {
       view.format = FormatId::F32;
-      view.pieces = {{destination, 0, 1}};
-      return load_vector(*tensor, destination);
+      const Bytes slice_bytes = static_cast<Bytes>(weight.columns) * sizeof(float);
+      for (std::int64_t slice = 0; slice < weight.slices; ++slice)
+        view.pieces.push_back({destination + static_cast<Bytes>(slice) * slice_bytes, 0, 1});
+      return load_vector(*tensor, weight.columns * weight.slices, destination);
     }
     view.format = weight.format;
     const Bytes slice_bytes = tensor->bytes / static_cast<Bytes>(weight.slices);
@@ -44,13 +46,12 @@ class Loader {
   }
 
  private:
-  Status load_vector(const TensorInfo& tensor, std::uint8_t* destination) {
+  Status load_vector(const TensorInfo& tensor, std::int64_t elements, std::uint8_t* destination) {
     if (tensor.bytes > staging_.size())
-      return unsupported("tensor '{}' has {} bytes; one-dimensional tensors may have {}",
-                         tensor.name, tensor.bytes, staging_.size());
+      return unsupported("tensor '{}' has {} bytes; norms and biases may have {}", tensor.name,
+                         tensor.bytes, staging_.size());
     STRATA_ASSIGN(const auto bytes, read(tensor, tensor.offset, tensor.bytes));
-    const Status status = device_.prepare_vector(
-        tensor.format, static_cast<std::int64_t>(tensor.row_elements()), bytes, destination);
+    const Status status = device_.prepare_vector(tensor.format, elements, bytes, destination);
     if (!status.ok()) return status.with_context(fmt::format("tensor '{}'", tensor.name));
     return advance(tensor.bytes);
   }

@@ -46,15 +46,22 @@ class CpuDevice final : public Device {
 };
 
 std::vector<double> rope_frequencies(const RopeTableOp& op, const SegmentSpec& spec) {
+  const bool beyond = op.long_factors && spec.context > op.original_context;
+  const std::optional<WeightId> chosen = beyond ? op.long_factors : op.factors;
   const float* factors = nullptr;
-  if (op.factors)
+  if (chosen)
     factors = reinterpret_cast<const float*>(
-        spec.weights[static_cast<std::size_t>(op.factors->value)].pieces.front().data);
+        spec.weights[static_cast<std::size_t>(chosen->value)].pieces.front().data);
   std::vector<double> frequencies;
   for (std::int32_t i = 0; i < op.dimensions / 2; ++i) {
-    double f = pow_f64(op.base, -2.0 * i / op.dimensions) * op.scale;
+    double kept = 0;
+    if (op.yarn) {
+      const double width = std::max(op.yarn->high - op.yarn->low, 0.001);
+      kept = op.yarn->strength * (1.0 - std::clamp((i - op.yarn->low) / width, 0.0, 1.0));
+    }
+    double f = pow_f64(op.base, -2.0 * i / op.dimensions);
     if (factors != nullptr) f /= static_cast<double>(factors[i]);
-    frequencies.push_back(f);
+    frequencies.push_back(f * (op.scale + (1.0 - op.scale) * kept));
   }
   return frequencies;
 }

@@ -32,7 +32,7 @@ struct CpuSegment final : Segment {
 struct WorkerScratch {
   std::vector<const void*> activations;
   std::vector<float*> outs;
-  std::vector<float> floats;              // attention scratch, or a decoded group of weights
+  std::vector<float> floats;              // for attention, routing or a decoded group of weights
   std::vector<std::int32_t> expert_rows;  // routed rows ordered by expert
   std::vector<std::int32_t> expert_ends;  // by expert
 };
@@ -66,10 +66,12 @@ class OpRunner {
   void apply(const EmbedOp& op);
   void apply(const NormOp& op);
   void apply(const MatMulOp& op);
+  void apply(const ConcatOp& op);
   void apply(const RopeTableOp& op);
   void apply(const RopeOp& op);
   void apply(const AttentionOp& op);
   void apply(const AddOp& op);
+  void apply(const ScaleOp& op);
   void apply(const GateOp& op);
   void apply(const RouteOp& op);
   void apply(const ExpertMatMulOp& op);
@@ -78,12 +80,14 @@ class OpRunner {
   void apply(const SoftcapOp& op);
 
   void store_cache(const AttentionOp& op, std::int64_t row);
-  void attend(const AttentionOp& op, std::int64_t row, std::int32_t kv_head);
+  // For query heads [first, last), which share one key/value head.
+  void attend(const AttentionOp& op, std::int64_t row, std::int32_t first, std::int32_t last);
 
   // Quantizes the input's rows for every format among the projections, then meets the others.
   void prepare_activations(const Rows& in, const std::vector<Projection>& projections);
   ActivationKind kind_for(FormatId format) const;
-  const void* activation_row(const Rows& in, ActivationKind kind, std::int64_t row) const;
+  const void* activation_row(const Rows& in, ActivationKind kind, std::int64_t row,
+                             std::int64_t first_column = 0) const;
   // out[i] = weights * activations[i] for this worker's share of a slice's rows.
   void multiply(const WeightView& view, std::int64_t slice, std::int64_t count);
   void multiply_piece(const WeightView& view, const RowPiece& piece, Worker::Range range,

@@ -36,12 +36,15 @@ struct AttentionTask {
   Position last;
   float scale;
   float softcap;
-  float* scratch;  // attention_scratch(...) floats
-  float* out;      // query_heads x value_size
+  float* scratch;                // attention_scratch(...) floats
+  float* out;                    // query_heads x value_size
+  const float* sinks = nullptr;  // query_heads scores without a value, or none
+  bool values_in_keys = false;   // values are the first value_size elements of the keys
 };
 using AttentionKernel = void (*)(const AttentionTask& task);
 
 constexpr std::int32_t kAttentionPartition = 256;  // absolute positions of a partial result
+constexpr std::int32_t kUnitHeads = 8;             // most query heads of a task
 
 // Always inlined, since kernels of every ISA call it: a copy of its own might be made of any ISA.
 [[gnu::always_inline]] constexpr std::int64_t padded_value_size(std::int64_t value_size) {
@@ -66,6 +69,8 @@ struct KernelTable {
   // out = function(gate) * up
   void (*gate_silu)(const float* gate, const float* up, std::int64_t n, float* out);
   void (*gate_gelu_tanh)(const float* gate, const float* up, std::int64_t n, float* out);
+  void (*gate_sigmoid)(const float* gate, const float* up, std::int64_t n, float* out);
+  void (*gate_clamped_swiglu)(const float* gate, const float* up, std::int64_t n, float* out);
   void (*softcap)(float* x, float cap, std::int64_t n);
   // y += a * x
   void (*scaled_add)(float a, const float* x, std::int64_t n, float* y);

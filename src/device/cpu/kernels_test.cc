@@ -243,13 +243,15 @@ TEST(Kernels, ANotANumberPoisonsItsBlockInsteadOfVanishing) {
 TEST(Kernels, RowFunctionsMatchDoubleArithmeticAndEachOther) {
   for (const std::int64_t n : {1, 7, 8, 61, 576}) {
     const auto size = static_cast<std::size_t>(n);
-    const auto x = noise(size, 2, 4.0f), w = noise(size, 3);
-    std::vector<float> first_norm, first_silu, first_gelu;
+    const auto x = noise(size, 2, 4.0f), w = noise(size, 3, 4.0f);
+    std::vector<float> first_norm, first_silu, first_gelu, first_sigmoid, first_clamped;
     for (const KernelTable* kernels : all_kernels()) {
-      std::vector<float> norm(size), silu(size), gelu(size);
+      std::vector<float> norm(size), silu(size), gelu(size), sigmoid(size), clamped(size);
       kernels->rms_norm(x.data(), w.data(), 1e-5f, n, norm.data());
       kernels->gate_silu(x.data(), w.data(), n, silu.data());
       kernels->gate_gelu_tanh(x.data(), w.data(), n, gelu.data());
+      kernels->gate_sigmoid(x.data(), w.data(), n, sigmoid.data());
+      kernels->gate_clamped_swiglu(x.data(), w.data(), n, clamped.data());
       double squares = 0;
       for (const float v : x) squares += double{v} * v;
       const double inverse = 1 / std::sqrt(squares / static_cast<double>(n) + 1e-5);
@@ -259,11 +261,20 @@ TEST(Kernels, RowFunctionsMatchDoubleArithmeticAndEachOther) {
         EXPECT_NEAR(silu[i], v / (1 + std::exp(-v)) * u, 2e-6 * std::fabs(v * u));
         const double z = std::sqrt(2 / std::acos(-1.0)) * (v + 0.044715 * v * v * v);
         EXPECT_NEAR(gelu[i], 0.5 * v * (1 + std::tanh(z)) * u, 4e-6 * std::fabs(v * u));
+        EXPECT_NEAR(sigmoid[i], u / (1 + std::exp(-v)), 2e-6 * std::fabs(u));
+        const double g = std::min(v, 7.0), linear = std::clamp(u, -7.0, 7.0) + 1;
+        EXPECT_NEAR(clamped[i], g / (1 + std::exp(-1.702 * g)) * linear,
+                    2e-6 * std::fabs(g * linear) + 1e-12);
       }
-      if (kernels == &kScalarKernels) first_norm = norm, first_silu = silu, first_gelu = gelu;
+      if (kernels == &kScalarKernels) {
+        first_norm = norm, first_silu = silu, first_gelu = gelu;
+        first_sigmoid = sigmoid, first_clamped = clamped;
+      }
       expect_same_bits(norm, first_norm);
       expect_same_bits(silu, first_silu);
       expect_same_bits(gelu, first_gelu);
+      expect_same_bits(sigmoid, first_sigmoid);
+      expect_same_bits(clamped, first_clamped);
     }
   }
 }

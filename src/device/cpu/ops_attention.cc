@@ -1,4 +1,5 @@
 // Rotary embedding, cache writes and attention.
+#include <algorithm>
 #include <cstring>
 
 #include "base/half.h"
@@ -34,8 +35,8 @@ void OpRunner::apply(const RopeTableOp& op) {
     float* cos = out.row(i);
     float* sin = cos + frequencies.size();
     for (std::size_t f = 0; f < frequencies.size(); ++f) {
-      cos[f] = static_cast<float>(cos_f64(position * frequencies[f]));
-      sin[f] = static_cast<float>(sin_f64(position * frequencies[f]));
+      cos[f] = static_cast<float>(op.magnitude * cos_f64(position * frequencies[f]));
+      sin[f] = static_cast<float>(op.magnitude * sin_f64(position * frequencies[f]));
     }
   });
 }
@@ -76,6 +77,7 @@ void OpRunner::store_cache(const AttentionOp& op, std::int64_t row) {
     for (Bytes d = 0; d < static_cast<Bytes>(op.head_size); ++d)
       store_element(keys + (d * kBlockTokens + token) * layout.element, s_.spec.cache_format,
                     key[d]);
+    if (!op.value.valid()) continue;
     std::uint8_t* values = keys + layout.key_bytes + token * padded * layout.element;
     const float* value = rows(op.value).row(row) + head * op.value_size;
     for (Bytes d = 0; d < padded; ++d)
@@ -84,17 +86,18 @@ void OpRunner::store_cache(const AttentionOp& op, std::int64_t row) {
   }
 }
 
-void OpRunner::attend(const AttentionOp& op, std::int64_t row, std::int32_t kv_head) {
+void OpRunner::attend(const AttentionOp& op, std::int64_t row, std::int32_t first,
+                      std::int32_t last) {
   const auto group = static_cast<std::size_t>(op.cache_group);
   const CacheView& cache = s_.spec.caches[group];
   const CacheLayout layout(s_.spec.graph->cache_groups[group].spec, s_.spec.cache_format);
   const StepSlice& slice =
       in_.slices[static_cast<std::size_t>(s_.slice_of[static_cast<std::size_t>(row)])];
   const Position position = s_.positions[static_cast<std::size_t>(row)];
-  const std::int32_t shared = op.heads / op.kv_heads;
+  const std::int32_t kv_head = first / (op.heads / op.kv_heads);
   AttentionTask task;
-  task.query = rows(op.query).row(row) + kv_head * shared * op.head_size;
-  task.query_heads = shared;
+  task.query = rows(op.query).row(row) + first * op.head_size;
+  task.query_heads = last - first;
   task.head_size = op.head_size;
   task.value_size = op.value_size;
   task.cache = cache.data + layout.head_offset(op.cache_layer, kv_head);
@@ -106,7 +109,9 @@ void OpRunner::attend(const AttentionOp& op, std::int64_t row, std::int32_t kv_h
   task.scale = op.scale;
   task.softcap = op.softcap;
   task.scratch = scratch_.floats.data();
-  task.out = rows(op.out).row(row) + kv_head * shared * op.value_size;
+  task.out = rows(op.out).row(row) + first * op.value_size;
+  if (op.sinks) task.sinks = vector(*op.sinks) + first;
+  task.values_in_keys = !op.value.valid();
   if (s_.spec.cache_format == CacheFormat::kF32)
     s_.kernels->attention_f32(task);
   else
@@ -117,9 +122,16 @@ void OpRunner::apply(const AttentionOp& op) {
   const std::int64_t count = s_.rows;
   each_row(count, [&](std::int64_t row) { store_cache(op, row); });
   w_.barrier();
+  const std::int32_t shared = op.heads / op.kv_heads;
+  const std::int32_t shares = ceil_div(shared, kUnitHeads);
+  const std::int32_t units = op.kv_heads * shares;
   // Dealt out one by one: later rows see more positions.
-  for (std::int64_t unit = w_.index(); unit < count * op.kv_heads; unit += w_.count())
-    attend(op, unit / op.kv_heads, static_cast<std::int32_t>(unit % op.kv_heads));
+  for (std::int64_t i = w_.index(); i < count * units; i += w_.count()) {
+    const auto unit = static_cast<std::int32_t>(i % units);
+    const std::int32_t group = unit / shares * shared;
+    const std::int32_t first = group + unit % shares * kUnitHeads;
+    attend(op, i / units, first, std::min(first + kUnitHeads, group + shared));
+  }
 }
 
 }  // namespace strata

@@ -6,15 +6,17 @@
 namespace strata {
 namespace {
 
-std::int64_t activation_row_bytes(ActivationKind kind, std::int64_t columns) {
+std::int64_t activation_bytes(ActivationKind kind, std::int64_t columns) {
   switch (kind) {
-    case ActivationKind::kQ8x32:
-      return round_up<std::int64_t>(columns / 32 * std::int64_t{sizeof(Q8Block32)}, 64);
-    case ActivationKind::kQ8x256:
-      return round_up<std::int64_t>(columns / 256 * std::int64_t{sizeof(Q8Block256)}, 64);
+    case ActivationKind::kQ8x32: return columns / 32 * std::int64_t{sizeof(Q8Block32)};
+    case ActivationKind::kQ8x256: return columns / 256 * std::int64_t{sizeof(Q8Block256)};
     case ActivationKind::kF32: break;
   }
   return 0;
+}
+
+std::int64_t activation_row_bytes(ActivationKind kind, std::int64_t columns) {
+  return round_up<std::int64_t>(activation_bytes(kind, columns), 64);
 }
 
 }  // namespace
@@ -23,10 +25,12 @@ ActivationKind OpRunner::kind_for(FormatId format) const {
   return s_.reference ? ActivationKind::kF32 : find_format(format)->activation;
 }
 
-const void* OpRunner::activation_row(const Rows& in, ActivationKind kind, std::int64_t row) const {
-  if (kind == ActivationKind::kF32) return in.row(row);
+const void* OpRunner::activation_row(const Rows& in, ActivationKind kind, std::int64_t row,
+                                     std::int64_t first_column) const {
+  if (kind == ActivationKind::kF32) return in.row(row) + first_column;
   const Bytes half = kind == ActivationKind::kQ8x32 ? 0 : s_.activations.bytes() / 2;
-  return s_.activations.data() + half + row * activation_row_bytes(kind, in.width);
+  return s_.activations.data() + half + row * activation_row_bytes(kind, in.width) +
+         activation_bytes(kind, first_column);
 }
 
 void OpRunner::prepare_activations(const Rows& in, const std::vector<Projection>& projections) {
@@ -98,7 +102,7 @@ void OpRunner::finish(const WeightView& view, const Projection& projection, std:
                       std::int64_t count) {
   if (!projection.scale && !projection.bias) return;
   const float scale = projection.scale ? vector(*projection.scale)[slice] : 1.0f;
-  const float* bias = projection.bias ? vector(*projection.bias) : nullptr;
+  const float* bias = projection.bias ? vector(*projection.bias) + slice * view.rows : nullptr;
   for (const RowPiece& piece : view.slice(slice)) {
     const auto range = w_.share(piece.rows, kLanes);
     for (std::int64_t i = 0; i < count; ++i) {
@@ -119,12 +123,15 @@ void OpRunner::apply(const MatMulOp& op) {
     const WeightView& view = weight(projection.weight);
     const Rows out = rows(projection.out);
     const ActivationKind kind = kind_for(view.format);
-    for (std::int64_t i = 0; i < in.count; ++i) {
-      scratch_.activations[static_cast<std::size_t>(i)] = activation_row(in, kind, i);
-      scratch_.outs[static_cast<std::size_t>(i)] = out.row(i);
+    for (std::int64_t part = 0; part < op.parts; ++part) {
+      for (std::int64_t i = 0; i < in.count; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        scratch_.activations[at] = activation_row(in, kind, i, part * view.columns);
+        scratch_.outs[at] = out.row(i) + part * view.rows;
+      }
+      multiply(view, part, in.count);
+      finish(view, projection, part, in.count);
     }
-    multiply(view, 0, in.count);
-    finish(view, projection, 0, in.count);
   }
 }
 

@@ -69,39 +69,46 @@ void OpRunner::apply(const AddOp& op) {
   });
 }
 
+void OpRunner::apply(const ScaleOp& op) {
+  const Rows value = rows(op.value);
+  each_row(value.count, [&](std::int64_t i) {
+    float* x = value.row(i);
+    for (std::int32_t d = 0; d < value.width; ++d) x[d] *= op.factor;
+  });
+}
+
+void OpRunner::apply(const ConcatOp& op) {
+  const Rows out = rows(op.out);
+  each_row(out.count, [&](std::int64_t i) {
+    float* target = out.row(i);
+    for (std::int64_t part = 0; part < op.parts; ++part) {
+      for (const ConcatPiece& piece : op.pieces) {
+        const float* source = rows(piece.in).row(i) + part * piece.stride + piece.offset;
+        target = std::copy(source, source + piece.width, target);
+      }
+    }
+  });
+}
+
 void OpRunner::apply(const GateOp& op) {
   const Rows gate = rows(op.gate);
   const Rows up = rows(op.up);
   const Rows out = rows(op.out);
-  const auto kernel =
-      op.function == GateFunction::kSilu ? s_.kernels->gate_silu : s_.kernels->gate_gelu_tanh;
-  each_row(gate.count,
-           [&](std::int64_t i) { kernel(gate.row(i), up.row(i), gate.width, out.row(i)); });
-}
-
-void OpRunner::apply(const RouteOp& op) {
-  const Rows scores = rows(op.scores);
-  const Rows ids = rows(op.ids);
-  const Rows weights = rows(op.weights);
-  each_row(scores.count, [&](std::int64_t i) {
-    float* p = scores.row(i);
-    const float top = *std::max_element(p, p + op.experts);
-    float sum = 0;
-    for (std::int32_t e = 0; e < op.experts; ++e) sum += p[e] = exp_f32(p[e] - top);
-    for (std::int32_t e = 0; e < op.experts; ++e) p[e] /= sum;
-    float chosen = 0;
-    for (std::int32_t rank = 0; rank < op.used; ++rank) {
-      // Strictly greater: of equal experts the first is taken. A taken one is marked below zero.
-      std::int32_t best = 0;
-      for (std::int32_t e = 1; e < op.experts; ++e)
-        if (p[e] > p[best]) best = e;
-      std::memcpy(ids.row(i) + rank, &best, sizeof best);
-      weights.row(i)[rank] = p[best];
-      chosen += p[best];
-      p[best] = -1.0f;
+  const auto kernel = [&] {
+    switch (op.function) {
+      case GateFunction::kSilu: return s_.kernels->gate_silu;
+      case GateFunction::kGeluTanh: return s_.kernels->gate_gelu_tanh;
+      case GateFunction::kSigmoid: return s_.kernels->gate_sigmoid;
+      case GateFunction::kClampedSwiglu: break;
     }
-    if (!op.renormalize) return;
-    for (std::int32_t rank = 0; rank < op.used; ++rank) weights.row(i)[rank] /= chosen;
+    return s_.kernels->gate_clamped_swiglu;
+  }();
+  each_row(up.count, [&](std::int64_t i) {
+    if (gate.width == up.width) return kernel(gate.row(i), up.row(i), up.width, out.row(i));
+    const float one = 1.0f;
+    float factor;
+    kernel(gate.row(i), &one, 1, &factor);
+    for (std::int32_t d = 0; d < up.width; ++d) out.row(i)[d] = factor * up.row(i)[d];
   });
 }
 

@@ -17,10 +17,10 @@ Sizes scratch_sizes(const Graph& graph, const StepLimits& limits, bool reference
   Sizes sizes;
   std::int64_t floats = 0;
   for (const Op& op : graph.ops) {
-    const auto* attention = std::get_if<AttentionOp>(&op);
-    if (attention != nullptr)
-      floats = std::max(
-          floats, attention_scratch(attention->heads / attention->kv_heads, attention->value_size));
+    if (const auto* attention = std::get_if<AttentionOp>(&op))
+      floats = std::max(floats, attention_scratch(kUnitHeads, attention->value_size));
+    if (const auto* route = std::get_if<RouteOp>(&op))
+      floats = std::max(floats, 3 * std::int64_t{route->experts});
   }
   std::int64_t experts = 0;
   for (const Weight& weight : graph.weights) {

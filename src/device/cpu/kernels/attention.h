@@ -44,8 +44,8 @@ class Attention {
       score();
       for (int h = 0; h < t_.query_heads; ++h) weigh(h, started);
       int h = 0;
-      for (; h + 4 <= t_.query_heads; h += 4) add_values<4>(h);
-      for (; h < t_.query_heads; ++h) add_values<1>(h);
+      for (; h + 4 <= t_.query_heads; h += 4) add_values_of<4>(h);
+      for (; h < t_.query_heads; ++h) add_values_of<1>(h);
       started = true;
     }
     finish();
@@ -132,6 +132,14 @@ class Attention {
     return lanes[0];
   }
 
+  template <int H>
+  void add_values_of(int first_head) {
+    if (t_.values_in_keys)
+      add_key_values<H>(first_head);
+    else
+      add_values<H>(first_head);
+  }
+
   // running = running * old_factor + new_factor * sum of weight * value, positions ascending
   template <int H>
   void add_values(int first_head) {
@@ -155,6 +163,28 @@ class Attention {
     }
   }
 
+  // As add_values with values that lie in the keys: a lane sums every eighth position.
+  template <int H>
+  void add_key_values(int first_head) {
+    for (std::int64_t d = 0; d < padded_; d += 8) {
+      float sums[H][8] = {};
+      for (std::int64_t i = 0; i < 8 && d + i < t_.value_size; ++i) {
+        typename V::F32 acc[H];
+        for (int h = 0; h < H; ++h) acc[h] = V::zero();
+        for (Position p = from_ / 8 * 8; p <= to_; p += 8) {
+          const auto stored =
+              E::load(block(p) + ((d + i) * kCacheBlockTokens + p % kCacheBlockTokens) * E::kBytes);
+          const auto value = V::select_range(from_ - p, to_ - p + 1, stored, V::zero());
+          for (int h = 0; h < H; ++h)
+            acc[h] = V::fma(V::load(scores_ + (first_head + h) * kAttentionPartition + p - base_),
+                            value, acc[h]);
+        }
+        for (int h = 0; h < H; ++h) sums[h][i] = sum_lanes<V>(acc[h]);
+      }
+      for (int h = 0; h < H; ++h) fold(first_head + h, d, V::load(sums[h]));
+    }
+  }
+
   void fold(int head, std::int64_t d, typename V::F32 acc) {
     const Statistics& s = statistics_[head];
     float* running = running_ + head * padded_ + d;
@@ -164,9 +194,19 @@ class Attention {
                           : V::fma(V::load(running), V::broadcast(s.old_factor), fresh));
   }
 
+  // 1 over a head's sum of exponentials, a sink's included, in the scale of its running values.
+  float inverse_sum(int head) const {
+    const Statistics& s = statistics_[head];
+    if (t_.sinks == nullptr) return 1.0f / s.sum;
+    const float sink = t_.sinks[head];
+    const float maximum = sink > s.maximum ? sink : s.maximum;
+    const float factor = scalar_exp(s.maximum - maximum);
+    return factor / __builtin_fmaf(s.sum, factor, scalar_exp(sink - maximum));
+  }
+
   void finish() {
     for (int h = 0; h < t_.query_heads; ++h) {
-      const auto inverse = V::broadcast(1.0f / statistics_[h].sum);
+      const auto inverse = V::broadcast(inverse_sum(h));
       for (std::int64_t d = 0; d < t_.value_size; d += 8) {
         const auto out = V::mul(V::load(running_ + h * padded_ + d), inverse);
         const std::int64_t left = t_.value_size - d;

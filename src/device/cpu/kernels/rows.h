@@ -39,6 +39,23 @@ void gate_gelu_tanh(const float* gate, const float* up, std::int64_t n, float* o
 }
 
 template <class V>
+void gate_sigmoid(const float* gate, const float* up, std::int64_t n, float* out) {
+  map2<V>(gate, up, n, out, [](auto g, auto u) { return V::mul(sigmoid<V>(g), u); });
+}
+
+// The operand order lets a NaN through.
+template <class V>
+void gate_clamped_swiglu(const float* gate, const float* up, std::int64_t n, float* out) {
+  map2<V>(gate, up, n, out, [](auto g, auto u) {
+    const auto limit = V::broadcast(7.0f);
+    const auto x = V::min(limit, g);
+    const auto linear = V::max(V::broadcast(-7.0f), V::min(limit, u));
+    const auto swish = V::mul(x, sigmoid<V>(V::mul(V::broadcast(1.702f), x)));
+    return V::mul(swish, V::add(linear, V::broadcast(1.0f)));
+  });
+}
+
+template <class V>
 void softcap(float* x, float cap, std::int64_t n) {
   const auto top = V::broadcast(cap);
   map2<V>(x, x, n, x, [&](auto a, auto) { return V::mul(top, tanh<V>(V::div(a, top))); });

@@ -26,6 +26,8 @@ constexpr KernelTable make_kernel_table(const char* name) {
   table.attention_f16 = attention<V, CacheF16<V>>;
   table.gate_silu = gate_silu<V>;
   table.gate_gelu_tanh = gate_gelu_tanh<V>;
+  table.gate_sigmoid = gate_sigmoid<V>;
+  table.gate_clamped_swiglu = gate_clamped_swiglu<V>;
   table.softcap = softcap<V>;
   table.scaled_add = scaled_add<V>;
   return table;
