@@ -126,12 +126,15 @@ Divergence divergence(const LogitRows& a, const std::vector<float>& b_values) {
 // sqrt(12) = 0.7 % of a row's norm per product; L layers of 4 products in series add up as noise to
 // at most 0.7 % * sqrt(4 L) of the logits' spread, 4 % for L <= 7. KL divergence is half the
 // variance of the logit error: (0.04 sigma)^2 / 2. In a mixture another expert may win a near tie,
-// whose weight is that of the tie: ten times the bound. Mamba 1 multiplies four such rows with each
-// other (x, dt, B and C), so that four variances add up.
+// whose weight is that of the tie: ten times the bound. A state multiplies at least four such rows
+// with each other (x, dt, B and C; or query, key, value and beta), so that four variances add up.
 double kl_bound(const Graph& graph, double variance) {
   const bool mixture = graph.experts_used > 0;
-  const bool products = graph.architecture == "mamba";
-  return (mixture ? 10 : products ? 4 : 1) * 0.04 * 0.04 * variance / 2;
+  const bool products = std::ranges::any_of(graph.ops, [](const Op& op) {
+    return std::holds_alternative<SsmScanOp>(op) || std::holds_alternative<GatedDeltaOp>(op) ||
+           std::holds_alternative<Rwkv7Op>(op);
+  });
+  return (mixture ? 10 : 1) * (products ? 4 : 1) * 0.04 * 0.04 * variance / 2;
 }
 
 TEST_P(ReferenceModel, FastModeStaysCloseToReferenceModeInEveryFormat) {

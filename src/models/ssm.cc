@@ -22,9 +22,12 @@ Result<SsmParams> read_ssm_params(const ModelManifest& manifest) {
 
 Result<SsmParams> read_mamba2_params(const ModelManifest& manifest) {
   STRATA_ASSIGN(const SsmParams ssm, read_ssm_params(manifest));
-  if (ssm.inner % ssm.rank != 0 || ssm.rank % ssm.groups != 0)
-    return corrupt("{}: {} channels, {} heads and {} groups do not divide evenly",
-                   manifest.full_key("ssm.time_step_rank"), ssm.inner, ssm.rank, ssm.groups);
+  if (ssm.inner % ssm.rank != 0)
+    return corrupt("{}: {} heads do not divide {} channels",
+                   manifest.full_key("ssm.time_step_rank"), ssm.rank, ssm.inner);
+  if (ssm.rank % ssm.groups != 0)
+    return corrupt("{}: {} groups do not divide {} heads", manifest.full_key("ssm.group_count"),
+                   ssm.groups, ssm.rank);
   return ssm;
 }
 
