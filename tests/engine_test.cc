@@ -141,6 +141,18 @@ TEST_F(EngineTest, ForkedGreedyChoicesAllGiveTheSingleAnswer) {
   for (const auto& tokens : forked->tokens) EXPECT_EQ(tokens, single->tokens[0]);
 }
 
+TEST_F(EngineTest, ChoicesOfAHybridModelShareItsFewStates) {
+  testing::TinyShape shape;
+  shape.hybrid = true;
+  auto engine = load({.sequences = 1, .step_rows = 24}, shape);
+  const auto alone = run(*engine, greedy(prompt(50, 2), 20));
+  Request request = greedy(prompt(50, 2), 20);
+  request.choices = 5;
+  const auto forked = run(*engine, request);
+  for (const auto& tokens : forked->tokens) EXPECT_EQ(tokens, alone->tokens[0]);
+  EXPECT_EQ(alone->tokens[0].size(), 20u);
+}
+
 TEST_F(EngineTest, StopTokenEndsTheAnswerAndIsNotReported) {
   auto engine = load();
   Request request = greedy(prompt(10, 5), 30);

@@ -24,6 +24,10 @@ Result<LogitRows> LoadedModel::compute(Position first, std::span<const TokenId> 
   slice.tokens = tokens;
   slice.wants_logits.assign(tokens.size(), 1);
   for (std::size_t g = 0; g < graph.cache_groups.size(); ++g) {
+    if (graph.cache_groups[g].spec.state_size > 0) {
+      slice.block_tables.push_back(std::span(table).first(1));
+      continue;
+    }
     if (plan.cache_blocks[g] < blocks)
       return internal_error("group {} has {} blocks, {} needed", g, plan.cache_blocks[g], blocks);
     slice.block_tables.push_back(table);
@@ -153,38 +157,68 @@ class TinyWriter {
     writer_.add_tensor(name, FormatId::F32, extents, data_.back());
   }
 
+  void convolution(const std::string& name, std::int64_t channels, std::int64_t kernel) {
+    const auto taps = noise(channels * kernel, 1.0f);
+    data_.emplace_back(taps.size() * sizeof(float));
+    std::memcpy(data_.back().data(), taps.data(), data_.back().size());
+    const std::uint64_t extents[] = {static_cast<std::uint64_t>(kernel),
+                                     static_cast<std::uint64_t>(channels)};
+    writer_.add_tensor(name, FormatId::F32, extents, data_.back());
+  }
+
+  void token_mixer(const std::string& layer, bool recurrent) {
+    const TinyShape& s = shape_;
+    if (recurrent) {
+      matrix(layer + "shortconv.in_proj.weight", 3 * s.embedding, s.embedding);
+      convolution(layer + "shortconv.conv.weight", s.embedding, kKernel);
+      matrix(layer + "shortconv.out_proj.weight", s.embedding, s.embedding);
+      return;
+    }
+    const std::int64_t kv = s.embedding / s.heads * s.kv_heads;
+    matrix(layer + "attn_q.weight", s.embedding, s.embedding);
+    matrix(layer + "attn_k.weight", kv, s.embedding);
+    matrix(layer + "attn_v.weight", kv, s.embedding);
+    matrix(layer + "attn_output.weight", s.embedding, s.embedding);
+    if (!s.hybrid) return;
+    vector(layer + "attn_q_norm.weight", s.embedding / s.heads);
+    vector(layer + "attn_k_norm.weight", s.embedding / s.heads);
+  }
+
   Status write(const std::string& path) {
     const TinyShape& s = shape_;
-    writer_.add("general.architecture", "llama");
+    writer_.add("general.architecture", architecture());
     number("block_count", s.layers);
     number("embedding_length", s.embedding);
     number("context_length", s.context);
     number("feed_forward_length", s.feed_forward);
     number("attention.head_count", s.heads);
-    number("attention.head_count_kv", s.kv_heads);
-    writer_.add("llama.attention.layer_norm_rms_epsilon", 1e-5f);
-    const std::int64_t kv = s.embedding / s.heads * s.kv_heads;
+    std::vector<std::int32_t> kv_heads;
+    for (std::int32_t i = 0; i < s.layers; ++i)
+      kv_heads.push_back(s.hybrid && i % 2 == 0 ? 0 : s.kv_heads);
+    writer_.add_array<std::int32_t>(architecture() + ".attention.head_count_kv", kv_heads);
+    writer_.add(architecture() + ".attention.layer_norm_rms_epsilon", 1e-5f);
+    if (s.hybrid) number("shortconv.l_cache", kKernel);
     matrix("token_embd.weight", s.vocabulary, s.embedding);
     for (std::int32_t i = 0; i < s.layers; ++i) {
       const std::string layer = fmt::format("blk.{}.", i);
       vector(layer + "attn_norm.weight", s.embedding);
-      matrix(layer + "attn_q.weight", s.embedding, s.embedding);
-      matrix(layer + "attn_k.weight", kv, s.embedding);
-      matrix(layer + "attn_v.weight", kv, s.embedding);
-      matrix(layer + "attn_output.weight", s.embedding, s.embedding);
+      token_mixer(layer, kv_heads[static_cast<std::size_t>(i)] == 0);
       vector(layer + "ffn_norm.weight", s.embedding);
       matrix(layer + "ffn_gate.weight", s.feed_forward, s.embedding);
       matrix(layer + "ffn_up.weight", s.feed_forward, s.embedding);
       matrix(layer + "ffn_down.weight", s.embedding, s.feed_forward);
     }
-    vector("output_norm.weight", s.embedding);
+    vector(s.hybrid ? "token_embd_norm.weight" : "output_norm.weight", s.embedding);
     matrix("output.weight", s.vocabulary, s.embedding);
     return writer_.write(path);
   }
 
  private:
+  static constexpr std::int32_t kKernel = 3;
+
+  std::string architecture() const { return shape_.hybrid ? "lfm2" : "llama"; }
   void number(const std::string& key, std::int32_t value) {
-    writer_.add("llama." + key, static_cast<std::uint32_t>(value));
+    writer_.add(architecture() + "." + key, static_cast<std::uint32_t>(value));
   }
   std::vector<float> noise(std::int64_t count, float deviation) {
     std::vector<float> out(static_cast<std::size_t>(count));

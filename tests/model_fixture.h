@@ -61,7 +61,8 @@ struct EditableModel {
 // multiple of its block. Fails when not one matrix could be encoded.
 Status reencode_model(const std::string& from, FormatId format, const std::string& to);
 
-// Shape of a llama model with random weights, small enough for any test.
+// Shape of a llama model with random weights, small enough for any test; or of an lfm2 model, whose
+// even layers keep a recurrent state instead of keys and values.
 struct TinyShape {
   std::int32_t layers = 2;
   std::int32_t embedding = 64;
@@ -72,6 +73,7 @@ struct TinyShape {
   std::int32_t context = 256;
   FormatId format = FormatId::Q8_0;
   bool with_nan = false;  // one weight of the output head is not a number
+  bool hybrid = false;    // lfm2
 };
 Status write_tiny_model(const std::string& path, const TinyShape& shape);
 

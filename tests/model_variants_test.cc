@@ -175,6 +175,29 @@ TEST_F(ModelVariants, WindowsListedByLayerAreThoseOfThePeriod) {
   EXPECT_NE(logits(model), logits(reference("gemma2")));
 }
 
+// The feed-forward networks become single experts, beside shared ones that add nothing.
+TEST_F(ModelVariants, AHybridOfOneExpertIsTheDenseModel) {
+  EditableModel model = read("granitehybrid");
+  model.set("granitehybrid.expert_count", 1);
+  model.set("granitehybrid.expert_used_count", 1);
+  model.set("granitehybrid.expert_feed_forward_length", 256);
+  for (int layer = 0; layer < 3; ++layer) {
+    for (const std::string_view part : {"gate", "up", "down"}) {
+      Tensor expert = model.take(block(layer, fmt::format("ffn_{}.weight", part)));
+      Tensor shared = expert;
+      shared.name = block(layer, fmt::format("ffn_{}_shexp.weight", part));
+      if (part == "down") std::ranges::fill(shared.bytes, std::uint8_t{0});
+      expert.name = block(layer, fmt::format("ffn_{}_exps.weight", part));
+      expert.shape.push_back(1);
+      model.tensors.push_back(std::move(expert));
+      model.tensors.push_back(std::move(shared));
+    }
+    model.tensors.push_back(
+        f32_tensor(block(layer, "ffn_gate_inp.weight"), {128, 1}, std::vector<float>(128, 0.5f)));
+  }
+  EXPECT_EQ(logits(model), logits(reference("granitehybrid")));
+}
+
 TEST_F(ModelVariants, KeysThatChangeTheModelAreNotPassedOver) {
   const auto differs = [&](const std::string& name, const std::string& key, MetadataEntry entry) {
     EditableModel model = read(name);
@@ -190,6 +213,9 @@ TEST_F(ModelVariants, KeysThatChangeTheModelAreNotPassedOver) {
   EXPECT_TRUE(differs("mixtral", "llama.expert_weights_norm", {ValueType::kBool, false}));
   EXPECT_TRUE(differs("qwen3moe", "qwen3moe.expert_gating_func", sigmoid));
   EXPECT_TRUE(differs("granite", "granite.rope.scaling.finetuned", {ValueType::kBool, false}));
+  EXPECT_TRUE(
+      differs("granitehybrid", "granitehybrid.rope.scaling.finetuned", {ValueType::kBool, true}));
+  EXPECT_TRUE(differs("granitehybrid", "granitehybrid.residual_scale", half));
   EXPECT_TRUE(differs("gpt-oss", "gpt-oss.rope.freq_base_swa", {ValueType::kFloat32, 500.0}));
 }
 
@@ -213,6 +239,39 @@ TEST_F(ModelVariants, RefusesWhatItCannotCompute) {
   EXPECT_TRUE(refused("deepseek2-v3", "deepseek2.expert_group_used_count", integer(0)));
   EXPECT_TRUE(refused("deepseek2-v3", "deepseek2.attention.temperature_scale", real(0.1)));
   EXPECT_TRUE(refused("granite", "granite.logit_scale", real(0)));
+  EXPECT_TRUE(refused("mamba", "mamba.ssm.dt_b_c_rms", {ValueType::kBool, true}));
+  EXPECT_TRUE(refused("mamba", "mamba.ssm.state_size", integer(1 << 29)));
+  EXPECT_TRUE(refused("mamba", "mamba.ssm.conv_kernel", integer(1)));
+  EXPECT_TRUE(refused("mamba2", "mamba2.ssm.time_step_rank", integer(7)));
+  EXPECT_TRUE(refused("mamba2", "mamba2.ssm.group_count", integer(3)));
+  EXPECT_TRUE(refused("lfm2", "lfm2.shortconv.l_cache", integer(0)));
+  EXPECT_TRUE(refused("lfm2", "lfm2.attention.head_count", integer(0)));
+  EXPECT_TRUE(refused("nemotron_h", "nemotron_h.attention.head_count", integer(0)));
+  EXPECT_TRUE(refused("qwen3next", "qwen3next.attention.value_length", integer(16)));
+  EXPECT_TRUE(refused("qwen3next", "qwen3next.expert_count", integer(0)));
+}
+
+TEST_F(ModelVariants, RefusesRecurrentTensorsOfAnotherShape) {
+  const auto refused = [&](const std::string& name, const std::string& tensor) {
+    EditableModel model = read(name);
+    Tensor changed = model.take(tensor);
+    changed.shape.back() *= 2;
+    append(changed.bytes, std::vector(changed.bytes));
+    model.tensors.push_back(std::move(changed));
+    const Status status = built(model);
+    EXPECT_NE(status.message().find(tensor), std::string::npos) << status.message();
+    return !status.ok();
+  };
+  for (const char* part :
+       {"ssm_conv1d.weight", "ssm_conv1d.bias", "ssm_a", "ssm_d", "ssm_in.weight", "ssm_x.weight",
+        "ssm_dt.weight", "ssm_dt.bias", "ssm_out.weight"})
+    EXPECT_TRUE(refused("mamba", block(1, part)));
+  for (const char* part : {"ssm_norm.weight", "ssm_a", "ssm_dt.bias", "ssm_conv1d.weight"})
+    EXPECT_TRUE(refused("nemotron_h", block(0, part)));
+  for (const char* part : {"shortconv.conv.weight", "shortconv.in_proj.weight"})
+    EXPECT_TRUE(refused("lfm2", block(0, part)));
+  for (const char* part : {"ssm_ba.weight", "attn_gate.weight", "ssm_norm.weight", "ssm_a"})
+    EXPECT_TRUE(refused("qwen3next", block(0, part)));
 }
 
 }  // namespace

@@ -67,8 +67,12 @@ struct CacheView {
 
 constexpr std::int32_t kBlockTokens = 32;  // tokens of a cache block
 
-// Bytes of one block of a group: keys and values of kBlockTokens tokens in every layer.
+// Bytes of one block of a group: keys and values of kBlockTokens tokens in every layer, or a
+// sequence's state in every layer.
 Bytes cache_block_bytes(const CacheGroupSpec& group, CacheFormat format);
+
+// Bytes of one layer's state in a block.
+Bytes state_layer_bytes(const CacheSpec& spec);
 
 // A graph bound to a device's memory.
 struct SegmentSpec {
@@ -89,8 +93,10 @@ class Segment {
 struct StepSlice {
   std::int32_t first_row = 0;
   std::int32_t rows = 0;
-  Position first = 0;                                  // position of the first row
-  std::vector<std::span<const BlockId>> block_tables;  // by cache group
+  Position first = 0;  // position of the first row
+  // By cache group. A group of states has one block, which holds the state before position `first`
+  // and afterwards the one behind the last row; from position 0 on its content does not matter.
+  std::vector<std::span<const BlockId>> block_tables;
 };
 
 struct StepInputs {

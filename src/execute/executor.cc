@@ -13,7 +13,8 @@ Result<std::unique_ptr<Executor>> Executor::create(const Graph& graph, const Pla
     STRATA_ASSIGN(Buffer buffer, device.allocate(static_cast<Bytes>(blocks) * block_bytes));
     executor->caches_.push_back({buffer.data(), block_bytes, blocks});
     executor->cache_buffers_.push_back(std::move(buffer));
-    executor->groups_.push_back({kBlockTokens, blocks, group.spec.window});
+    executor->groups_.push_back(
+        {group.spec.state_size > 0 ? kEveryPosition : kBlockTokens, blocks, group.spec.window});
   }
   STRATA_ASSIGN(executor->segment_, device.bind({&graph, weights.views(), executor->caches_,
                                                  cache_format, plan.step, plan.context}));

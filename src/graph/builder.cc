@@ -1,6 +1,7 @@
 #include "graph/builder.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace strata {
 
@@ -23,12 +24,19 @@ ValueId GraphBuilder::embed(WeightId table, float scale) {
 
 ValueId GraphBuilder::norm(ValueId in, WeightId weight, float epsilon) {
   const auto out = add_value(graph_.value(in).domain, width(in));
-  graph_.ops.push_back(NormOp{in, out, weight, epsilon, 1});
+  graph_.ops.push_back(NormOp{in, out, weight, epsilon, 1, {}});
+  return out;
+}
+
+ValueId GraphBuilder::layer_norm(ValueId in, WeightId weight, WeightId bias, float epsilon,
+                                 std::int32_t heads) {
+  const auto out = add_value(graph_.value(in).domain, width(in));
+  graph_.ops.push_back(NormOp{in, out, weight, epsilon, heads, bias});
   return out;
 }
 
 void GraphBuilder::norm_heads(ValueId value, WeightId weight, float epsilon, std::int32_t heads) {
-  graph_.ops.push_back(NormOp{value, value, weight, epsilon, heads});
+  graph_.ops.push_back(NormOp{value, value, weight, epsilon, heads, {}});
 }
 
 std::vector<ValueId> GraphBuilder::matmul(ValueId in, std::span<const Linear> linears) {
@@ -77,10 +85,10 @@ ValueId GraphBuilder::rope_table(RopeTableOp op) {
 void GraphBuilder::rope(RopeOp op) { graph_.ops.push_back(op); }
 
 ValueId GraphBuilder::attention(AttentionOp op) {
-  op.cache_group =
-      group_for({op.kv_heads, op.head_size, op.value.valid() ? op.value_size : 0, op.window});
-  auto& group = graph_.cache_groups[static_cast<std::size_t>(op.cache_group)];
-  op.cache_layer = group.layers++;
+  const StateSlot place =
+      add_layer({op.kv_heads, op.head_size, op.value.valid() ? op.value_size : 0, op.window, 0});
+  op.cache_group = place.cache_group;
+  op.cache_layer = place.cache_layer;
   op.out = add_value(RowDomain::kTokens, op.heads * op.value_size);
   graph_.ops.push_back(op);
   return op.out;
@@ -138,6 +146,53 @@ void GraphBuilder::softcap(ValueId value, float cap) {
   graph_.ops.push_back(SoftcapOp{value, cap});
 }
 
+void GraphBuilder::activate(ValueId value, UnaryFunction function, std::optional<WeightId> bias) {
+  graph_.ops.push_back(ActivateOp{value, function, bias});
+}
+
+ValueId GraphBuilder::short_conv(ShortConvOp op) {
+  op.slot = add_state((op.kernel - std::int64_t{1}) * width(op.in));
+  op.out = add_value(RowDomain::kTokens, width(op.in));
+  graph_.ops.push_back(op);
+  return op.out;
+}
+
+ValueId GraphBuilder::ssm_scan(SsmScanOp op) {
+  op.slot = add_state(std::int64_t{op.heads} * op.head_size * op.state_size);
+  op.out = add_value(RowDomain::kTokens, op.heads * op.head_size);
+  graph_.ops.push_back(op);
+  return op.out;
+}
+
+ValueId GraphBuilder::gated_delta(GatedDeltaOp op) {
+  op.slot = add_state(std::int64_t{op.value_heads} * op.value_size * op.key_size);
+  op.out = add_value(RowDomain::kTokens, op.value_heads * op.value_size);
+  graph_.ops.push_back(op);
+  return op.out;
+}
+
+ValueId GraphBuilder::lerp(ValueId a, ValueId b, ValueId share) {
+  graph_.ops.push_back(LerpOp{a, b, share, share});
+  return share;
+}
+
+std::vector<ValueId> GraphBuilder::token_shift(ValueId in, WeightId weight, std::int32_t outs) {
+  TokenShiftOp op{in, {}, weight, add_state(width(in))};
+  for (std::int32_t i = 0; i < outs; ++i)
+    op.outs.push_back(add_value(RowDomain::kTokens, width(in)));
+  graph_.ops.push_back(op);
+  return op.outs;
+}
+
+GraphBuilder::Rwkv7Out GraphBuilder::rwkv7(Rwkv7Op op) {
+  const std::int64_t inner = width(op.receptance);
+  op.slot = add_state(inner * (inner / op.heads));
+  op.out = add_value(RowDomain::kTokens, width(op.receptance));
+  op.bonus = add_value(RowDomain::kTokens, width(op.receptance));
+  graph_.ops.push_back(op);
+  return {op.out, op.bonus};
+}
+
 Result<Graph> GraphBuilder::finish(ValueId logits) {
   graph_.logits = logits;
   graph_.vocabulary = width(logits);
@@ -145,14 +200,19 @@ Result<Graph> GraphBuilder::finish(ValueId logits) {
   return std::move(graph_);
 }
 
-std::int32_t GraphBuilder::group_for(const CacheSpec& spec) {
+// A size that does not fit makes validate() refuse the graph.
+StateSlot GraphBuilder::add_state(std::int64_t size) {
+  CacheSpec spec;
+  spec.state_size = static_cast<std::int32_t>(
+      std::min<std::int64_t>(size, std::numeric_limits<std::int32_t>::max()));
+  return add_layer(spec);
+}
+
+StateSlot GraphBuilder::add_layer(const CacheSpec& spec) {
   auto& groups = graph_.cache_groups;
-  const auto found = std::ranges::find(groups, spec, &CacheGroupSpec::spec);
-  if (found == groups.end()) {
-    groups.push_back({spec, 0});
-    return static_cast<std::int32_t>(groups.size()) - 1;
-  }
-  return static_cast<std::int32_t>(found - groups.begin());
+  auto found = std::ranges::find(groups, spec, &CacheGroupSpec::spec);
+  if (found == groups.end()) found = groups.insert(found, {spec, 0});
+  return {static_cast<std::int32_t>(found - groups.begin()), found->layers++};
 }
 
 }  // namespace strata

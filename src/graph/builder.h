@@ -18,6 +18,8 @@ class GraphBuilder {
 
   ValueId embed(WeightId table, float scale);
   ValueId norm(ValueId in, WeightId weight, float epsilon);
+  ValueId layer_norm(ValueId in, WeightId weight, WeightId bias, float epsilon,
+                     std::int32_t heads = 1);
   void norm_heads(ValueId value, WeightId weight, float epsilon, std::int32_t heads);
 
   struct Linear {
@@ -55,11 +57,26 @@ class GraphBuilder {
   ValueId select_logit_rows(ValueId in);
   void softcap(ValueId value, float cap);
 
+  void activate(ValueId value, UnaryFunction function, std::optional<WeightId> bias = {});
+  // Fill in out and slot.
+  ValueId short_conv(ShortConvOp op);
+  ValueId ssm_scan(SsmScanOp op);
+  ValueId gated_delta(GatedDeltaOp op);
+  ValueId lerp(ValueId a, ValueId b, ValueId share);  // into `share`
+  std::vector<ValueId> token_shift(ValueId in, WeightId weight, std::int32_t outs);
+  struct Rwkv7Out {
+    ValueId out;
+    ValueId bonus;
+  };
+  Rwkv7Out rwkv7(Rwkv7Op op);
+
   // Validates. The builder is spent afterwards.
   Result<Graph> finish(ValueId logits);
 
  private:
-  std::int32_t group_for(const CacheSpec& spec);
+  // A further layer of the group of this spec.
+  StateSlot add_layer(const CacheSpec& spec);
+  StateSlot add_state(std::int64_t size);
 
   Graph graph_;
 };

@@ -1,4 +1,4 @@
-// What one layer keeps of every token.
+// What one layer keeps of a sequence: keys and values of every token, or one state of fixed size.
 #pragma once
 
 #include <compare>
@@ -12,6 +12,7 @@ struct CacheSpec {
   std::int32_t key_size = 0;    // elements of a head's key
   std::int32_t value_size = 0;  // elements of a head's value; 0: values are part of the keys
   std::int32_t window = 0;      // 0: every earlier position stays visible
+  std::int32_t state_size = 0;  // f32 of a recurrent state, which stands instead of keys and values
   auto operator<=>(const CacheSpec&) const = default;
 };
 

@@ -50,16 +50,30 @@ class Validator {
   RowDomain domain(ValueId id) {
     return in_range(id) ? graph_.value(id).domain : RowDomain::kTokens;
   }
-  void weight(WeightId id, WeightRole role, std::int64_t rows, std::int64_t columns,
-              std::int64_t slices = -1) {
+  bool in_range(WeightId id) {
     const bool ok = id.valid() && static_cast<std::size_t>(id.value) < graph_.weights.size();
     require(ok, "weight id out of range");
-    if (!ok) return;
+    return ok;
+  }
+  void weight(WeightId id, WeightRole role, std::int64_t rows, std::int64_t columns,
+              std::int64_t slices = -1) {
+    if (!in_range(id)) return;
     const Weight& w = graph_.weight(id);
     require(w.role == role, "a weight has the wrong role");
     require(rows < 0 || w.rows == rows, "a weight has the wrong number of rows");
     require(w.columns == columns, "a weight has the wrong row length");
     require(slices < 0 || w.slices == slices, "a weight has the wrong number of slices");
+  }
+
+  void vector(WeightId id, std::int64_t elements) { weight(id, WeightRole::kVector, 1, elements); }
+  void state(const StateSlot& slot, std::int64_t size) {
+    const auto group = static_cast<std::size_t>(slot.cache_group);
+    require(slot.cache_group >= 0 && group < graph_.cache_groups.size(),
+            "cache group out of range");
+    if (!status_.ok()) return;
+    require(graph_.cache_groups[group].spec.state_size == size, "cache group of another shape");
+    require(slot.cache_layer >= 0 && slot.cache_layer < graph_.cache_groups[group].layers,
+            "cache layer out of range");
   }
 
   void check(const EmbedOp& op) {
@@ -70,7 +84,11 @@ class Validator {
     use(op.in, domain(op.in));
     define(op.out, domain(op.in), width(op.in));
     require(op.heads > 0 && width(op.in) % op.heads == 0, "heads do not divide the width");
-    if (status_.ok()) weight(op.weight, WeightRole::kVector, 1, width(op.in) / op.heads);
+    if (!status_.ok()) return;
+    const bool own = in_range(op.weight) && graph_.weight(op.weight).columns == width(op.in);
+    const std::int64_t columns = width(op.in) / (own ? 1 : op.heads);
+    vector(op.weight, columns);
+    if (op.bias) vector(*op.bias, columns);
   }
   // The rows of `parts` slices of a weight make a row of an output.
   void projections(const std::vector<Projection>& list, std::int64_t columns, RowDomain out,
@@ -141,8 +159,8 @@ class Validator {
     const auto group = static_cast<std::size_t>(op.cache_group);
     require(op.cache_group >= 0 && group < graph_.cache_groups.size(), "cache group out of range");
     if (!status_.ok()) return;
-    const CacheSpec spec{op.kv_heads, op.head_size, op.value.valid() ? op.value_size : 0,
-                         op.window};
+    const CacheSpec spec{op.kv_heads, op.head_size, op.value.valid() ? op.value_size : 0, op.window,
+                         0};
     require(graph_.cache_groups[group].spec == spec, "cache group of another shape");
     require(op.cache_layer >= 0 && op.cache_layer < graph_.cache_groups[group].layers,
             "cache layer out of range");
@@ -198,6 +216,72 @@ class Validator {
   void check(const SoftcapOp& op) {
     use(op.value, domain(op.value));
     require(std::isfinite(op.cap) && op.cap > 0, "softcap is not positive");
+  }
+  void check(const ActivateOp& op) {
+    use(op.value, domain(op.value));
+    if (op.bias) vector(*op.bias, width(op.value));
+  }
+  void check(const ShortConvOp& op) {
+    use(op.in, RowDomain::kTokens);
+    define(op.out, RowDomain::kTokens, width(op.in));
+    require(op.in != op.out, "a convolution cannot be in place");
+    require(op.kernel >= 2, "a convolution needs at least two taps");
+    vector(op.weight, width(op.in) * op.kernel);
+    if (op.bias) vector(*op.bias, width(op.in));
+    state(op.slot, (op.kernel - std::int64_t{1}) * width(op.in));
+  }
+  void check(const SsmScanOp& op) {
+    require(op.heads > 0 && op.head_size > 0 && op.state_size > 0, "a scan without size");
+    require(op.groups > 0 && op.heads % op.groups == 0, "heads are no multiple of groups");
+    const std::int64_t inner = std::int64_t{op.heads} * op.head_size;
+    use(op.x, RowDomain::kTokens, inner);
+    use(op.dt, RowDomain::kTokens, op.heads);
+    use(op.b, RowDomain::kTokens, std::int64_t{op.groups} * op.state_size);
+    use(op.c, RowDomain::kTokens, std::int64_t{op.groups} * op.state_size);
+    define(op.out, RowDomain::kTokens, inner);
+    if (!in_range(op.a)) return;
+    const bool per_head = graph_.weight(op.a).columns == op.heads;
+    vector(op.a, std::int64_t{op.heads} * (per_head ? 1 : op.state_size));
+    vector(op.d, op.heads);
+    state(op.slot, inner * op.state_size);
+  }
+  void check(const GatedDeltaOp& op) {
+    require(op.key_heads > 0 && op.value_heads > 0 && op.value_heads % op.key_heads == 0,
+            "value heads are no multiple of key heads");
+    require(op.key_size > 0 && op.value_size > 0, "heads without size");
+    use(op.query, RowDomain::kTokens, std::int64_t{op.key_heads} * op.key_size);
+    use(op.key, RowDomain::kTokens, std::int64_t{op.key_heads} * op.key_size);
+    use(op.value, RowDomain::kTokens, std::int64_t{op.value_heads} * op.value_size);
+    use(op.dt, RowDomain::kTokens, op.value_heads);
+    use(op.beta, RowDomain::kTokens, op.value_heads);
+    define(op.out, RowDomain::kTokens, std::int64_t{op.value_heads} * op.value_size);
+    vector(op.a, op.value_heads);
+    state(op.slot, std::int64_t{op.value_heads} * op.value_size * op.key_size);
+  }
+  void check(const LerpOp& op) {
+    use(op.a, domain(op.a));
+    use(op.b, domain(op.a), width(op.a));
+    use(op.share, domain(op.a), width(op.a));
+    define(op.out, domain(op.a), width(op.a));
+  }
+  void check(const TokenShiftOp& op) {
+    use(op.in, RowDomain::kTokens);
+    for (const ValueId out : op.outs) {
+      define(out, RowDomain::kTokens, width(op.in));
+      require(out != op.in, "a token shift cannot be in place");
+    }
+    vector(op.weight, static_cast<std::int64_t>(op.outs.size()) * width(op.in));
+    state(op.slot, width(op.in));
+  }
+  void check(const Rwkv7Op& op) {
+    const std::int64_t inner = width(op.receptance);
+    require(op.heads > 0 && inner % op.heads == 0, "heads do not divide the width");
+    if (!status_.ok()) return;
+    for (const ValueId in : {op.receptance, op.decay, op.key, op.value, op.rate})
+      use(in, RowDomain::kTokens, inner);
+    for (const ValueId out : {op.out, op.bonus}) define(out, RowDomain::kTokens, inner);
+    for (const WeightId w : {op.removal, op.replacement, op.bonus_weight}) vector(w, inner);
+    state(op.slot, inner * (inner / op.heads));
   }
 
   const Graph& graph_;

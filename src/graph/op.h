@@ -31,13 +31,15 @@ struct EmbedOp {
 };
 
 // RMS norm over each of `heads` equal parts of a row: x / sqrt(mean(x^2) + epsilon) * weight, where
-// weight has width / heads elements.
+// weight has width / heads elements for all parts, or width elements. With a bias (of as many) a
+// layer norm: mean(x) is first taken from x, and the bias is added in the end.
 struct NormOp {
   ValueId in;
   ValueId out;  // may be `in`
   WeightId weight;
   float epsilon = 0;
   std::int32_t heads = 1;
+  std::optional<WeightId> bias;
 };
 
 // out = in * weight^T (* scale) (+ bias) for each projection. Projections share the input's
@@ -141,6 +143,7 @@ enum class GateFunction : std::uint8_t {
   kSilu,
   kGeluTanh,
   kSigmoid,
+  kIdentity,
   kClampedSwiglu,  // g sigmoid(1.702 g) with g = min(gate, 7), times clamp(up, -7, 7) + 1
 };
 // out = function(gate) * up. A gate of width 1 serves its whole row.
@@ -149,6 +152,117 @@ struct GateOp {
   ValueId up;
   ValueId out;  // may be `gate` or `up`
   GateFunction function = GateFunction::kSilu;
+};
+
+enum class UnaryFunction : std::uint8_t { kSilu, kSigmoid, kTanh, kReluSquared, kSoftplus };
+// x = function(x + bias), in place; without a bias: function(x)
+struct ActivateOp {
+  ValueId value;
+  UnaryFunction function = UnaryFunction::kSilu;
+  std::optional<WeightId> bias;
+};
+
+// --- Recurrent layers ---
+// Their rows are computed one by one in the order of positions, each from the state that the one
+// before it left; before position 0 a state is all zeros.
+
+// Where a layer keeps its state.
+struct StateSlot {
+  std::int32_t cache_group = 0;
+  std::int32_t cache_layer = 0;  // index within the group
+};
+
+// Causal convolution of every channel c by itself: out[p][c] = sum over taps t < kernel of
+// weight[c][t] * in[p - kernel + 1 + t][c], taps ascending, + bias[c]. The state holds the last
+// kernel - 1 inputs, oldest first.
+struct ShortConvOp {
+  ValueId in;
+  ValueId out;
+  WeightId weight;  // `kernel` elements per channel
+  std::optional<WeightId> bias;
+  std::int32_t kernel = 0;
+  StateSlot slot;
+};
+
+// Selective state space: Gu and Dao, "Mamba" (2023), where a head is a channel, and Dao and Gu,
+// "Transformers are SSMs" (2024). Channel i of head h has a state s of state_size elements:
+//   s[n] = exp(dt[h] * a[h][n]) * s[n] + dt[h] * x[h][i] * b[g][n]
+//   out[h][i] = sum over n of s[n] * c[g][n], + d[h] * x[h][i]
+// with g = h / (heads / groups).
+struct SsmScanOp {
+  ValueId x;   // width heads * head_size
+  ValueId dt;  // width heads
+  ValueId b;   // width groups * state_size
+  ValueId c;   // width groups * state_size
+  ValueId out;
+  WeightId a;  // heads * state_size elements, or one per head that serves every n
+  WeightId d;  // heads elements
+  std::int32_t heads = 0;
+  std::int32_t head_size = 0;
+  std::int32_t state_size = 0;
+  std::int32_t groups = 1;
+  StateSlot slot;
+};
+
+// Gated delta rule: Yang, Kautz and Hatamizadeh, "Gated Delta Networks" (2024). Value head h has a
+// state S of value_size rows of key_size elements, and key head h / (value_heads / key_heads):
+//   q = query / |query| / sqrt(key_size), k = key / |key|, with |x| = sqrt(sum(x^2) + epsilon)
+//   S = exp(a[h] * dt[h]) * S
+//   S = S + beta[h] * (value - S k) k^T
+//   out = S q
+struct GatedDeltaOp {
+  ValueId query;  // width key_heads * key_size
+  ValueId key;    // likewise
+  ValueId value;  // width value_heads * value_size
+  ValueId dt;     // width value_heads
+  ValueId beta;   // likewise
+  ValueId out;
+  WeightId a;  // value_heads elements
+  std::int32_t key_heads = 0;
+  std::int32_t value_heads = 0;
+  std::int32_t key_size = 0;
+  std::int32_t value_size = 0;
+  float epsilon = 0;
+  StateSlot slot;
+};
+
+// out = a + (b - a) * share, element by element
+struct LerpOp {
+  ValueId a;
+  ValueId b;
+  ValueId share;
+  ValueId out;  // may be any of the others
+};
+
+// outs[i] = in + (previous - in) * weight[i], where previous is the input of the position before,
+// which is also the state.
+struct TokenShiftOp {
+  ValueId in;
+  std::vector<ValueId> outs;
+  WeightId weight;  // outs.size() * width elements
+  StateSlot slot;
+};
+
+// Peng et al., "RWKV-7 Goose" (2025). A head has a state S of head_size rows of head_size elements:
+//   kk = key * removal, divided by its norm sqrt(sum(kk^2)), or by 1e-12 where that is larger
+//   k = key * (1 + (rate - 1) * replacement)
+//   S = S diag(exp(-e^-0.5 * decay)) - (S kk) (kk * rate)^T + value k^T
+//   out = S receptance
+//   bonus = value * sum(receptance * k * bonus_weight)
+// All values have the width heads * head_size, the weights as many elements.
+struct Rwkv7Op {
+  ValueId receptance;
+  ValueId decay;
+  ValueId key;
+  ValueId value;
+  ValueId rate;
+  ValueId out;
+  ValueId bonus;
+  WeightId removal;
+  WeightId replacement;
+  WeightId bonus_weight;
+  std::int32_t heads = 0;
+  StateSlot slot;
 };
 
 // What turns the router's scores into the experts' probabilities.
@@ -209,6 +323,7 @@ struct SoftcapOp {
 
 using Op =
     std::variant<EmbedOp, NormOp, MatMulOp, ConcatOp, RopeTableOp, RopeOp, AttentionOp, AddOp,
-                 ScaleOp, GateOp, RouteOp, ExpertMatMulOp, CombineOp, SelectLogitRowsOp, SoftcapOp>;
+                 ScaleOp, GateOp, RouteOp, ExpertMatMulOp, CombineOp, SelectLogitRowsOp, SoftcapOp,
+                 ActivateOp, ShortConvOp, SsmScanOp, GatedDeltaOp, LerpOp, TokenShiftOp, Rwkv7Op>;
 
 }  // namespace strata

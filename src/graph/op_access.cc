@@ -36,6 +36,17 @@ struct Access {
   OpAccess operator()(const CombineOp& op) const { return {{op.in, op.weights}, {op.out}}; }
   OpAccess operator()(const SelectLogitRowsOp& op) const { return {{op.in}, {op.out}}; }
   OpAccess operator()(const SoftcapOp& op) const { return {{op.value}, {op.value}}; }
+  OpAccess operator()(const ActivateOp& op) const { return {{op.value}, {op.value}}; }
+  OpAccess operator()(const ShortConvOp& op) const { return {{op.in}, {op.out}}; }
+  OpAccess operator()(const SsmScanOp& op) const { return {{op.x, op.dt, op.b, op.c}, {op.out}}; }
+  OpAccess operator()(const GatedDeltaOp& op) const {
+    return {{op.query, op.key, op.value, op.dt, op.beta}, {op.out}};
+  }
+  OpAccess operator()(const LerpOp& op) const { return {{op.a, op.b, op.share}, {op.out}}; }
+  OpAccess operator()(const TokenShiftOp& op) const { return {{op.in}, op.outs}; }
+  OpAccess operator()(const Rwkv7Op& op) const {
+    return {{op.receptance, op.decay, op.key, op.value, op.rate}, {op.out, op.bonus}};
+  }
 };
 
 }  // namespace

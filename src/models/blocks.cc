@@ -1,5 +1,6 @@
 #include "models/blocks.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -23,18 +24,22 @@ Status read_experts(const ModelManifest& manifest, TransformerParams& p) {
   return {};
 }
 
-Status read_heads(const ModelManifest& manifest, TransformerParams& p) {
+Status read_heads(const ModelManifest& manifest, LayerMix mix, TransformerParams& p) {
   const auto layers = static_cast<std::size_t>(p.layers);
-  STRATA_ASSIGN(p.heads, manifest.per_layer("attention.head_count", layers, 1, kMaxHeads));
+  const std::int64_t least = mix == LayerMix::kHybrid ? 0 : 1;
+  STRATA_ASSIGN(p.heads, manifest.per_layer("attention.head_count", layers, least, kMaxHeads));
   p.kv_heads = p.heads;
   if (manifest.has("attention.head_count_kv")) {
-    STRATA_ASSIGN(p.kv_heads, manifest.per_layer("attention.head_count_kv", layers, 1, kMaxHeads));
+    STRATA_ASSIGN(p.kv_heads,
+                  manifest.per_layer("attention.head_count_kv", layers, least, kMaxHeads));
   }
   for (std::size_t i = 0; i < layers; ++i)
-    if (p.heads[i] % p.kv_heads[i] != 0)
+    if (p.kv_heads[i] != 0 && (p.heads[i] == 0 || p.heads[i] % p.kv_heads[i] != 0))
       return corrupt("{}: {} heads are no multiple of {} key/value heads in layer {}",
                      manifest.full_key("attention.head_count"), p.heads[i], p.kv_heads[i], i);
-  const std::int64_t fallback = p.embedding / p.heads.front();
+  const std::int64_t most = *std::ranges::max_element(p.heads);
+  if (most == 0) return {};  // no layer attends
+  const std::int64_t fallback = p.embedding / most;
   STRATA_ASSIGN(const auto key, manifest.integer_or("attention.key_length", fallback, 1, 65536));
   STRATA_ASSIGN(const auto value, manifest.integer_or("attention.value_length", key, 1, 65536));
   p.key_size = static_cast<std::int32_t>(key);
@@ -42,8 +47,9 @@ Status read_heads(const ModelManifest& manifest, TransformerParams& p) {
   return {};
 }
 
-Status read_attention(const ModelManifest& manifest, TransformerParams& p) {
-  STRATA_TRY(read_heads(manifest, p));
+Status read_attention(const ModelManifest& manifest, LayerMix mix, TransformerParams& p) {
+  STRATA_TRY(read_heads(manifest, mix, p));
+  if (p.key_size == 0) return {};
   STRATA_ASSIGN(const auto rope,
                 manifest.integer_or("rope.dimension_count", p.key_size, 1, p.key_size));
   if (rope % 2 != 0)
@@ -84,7 +90,7 @@ std::string shape_text(const Weight& w) {
 
 }  // namespace
 
-Result<TransformerParams> read_transformer_params(const ModelManifest& manifest) {
+Result<TransformerParams> read_transformer_params(const ModelManifest& manifest, LayerMix mix) {
   TransformerParams p;
   STRATA_ASSIGN(const auto layers, manifest.integer("block_count", 1, kMaxLayers));
   STRATA_ASSIGN(const auto embedding, manifest.integer("embedding_length", 1, kMaxWidth));
@@ -101,13 +107,17 @@ Result<TransformerParams> read_transformer_params(const ModelManifest& manifest)
                    table->shape[1], kMaxWidth);
   p.vocabulary = static_cast<std::int32_t>(table->shape[1]);
 
-  STRATA_TRY(read_attention(manifest, p));
+  STRATA_TRY(read_attention(manifest, mix, p));
   const auto count = static_cast<std::size_t>(p.layers);
-  STRATA_ASSIGN(p.feed_forward, manifest.per_layer("feed_forward_length", count, 1, kMaxWidth));
-  STRATA_ASSIGN(const double epsilon, manifest.real("attention.layer_norm_rms_epsilon"));
+  STRATA_ASSIGN(p.feed_forward, manifest.per_layer("feed_forward_length", count,
+                                                   mix == LayerMix::kHybrid ? 0 : 1, kMaxWidth));
+  const std::string_view key = manifest.has("attention.layer_norm_epsilon") &&
+                                       !manifest.has("attention.layer_norm_rms_epsilon")
+                                   ? "attention.layer_norm_epsilon"
+                                   : "attention.layer_norm_rms_epsilon";
+  STRATA_ASSIGN(const double epsilon, manifest.real(key));
   if (epsilon < 0 || epsilon > 1)
-    return corrupt("{} is {}; it must lie in [0, 1]",
-                   manifest.full_key("attention.layer_norm_rms_epsilon"), epsilon);
+    return corrupt("{} is {}; it must lie in [0, 1]", manifest.full_key(key), epsilon);
   p.epsilon = static_cast<float>(epsilon);
   STRATA_TRY(read_experts(manifest, p));
   p.nextn_layers = static_cast<std::int32_t>(nextn);
@@ -189,6 +199,20 @@ std::optional<WeightId> ModelBuilder::optional_matrix(const std::string& name, s
 
 WeightId ModelBuilder::vector(const std::string& name, std::int64_t elements) {
   return *claim(name, {{}, WeightRole::kVector, FormatId::F32, elements, 1, 1}, true);
+}
+
+WeightId ModelBuilder::table(const std::string& name, std::int64_t rows, std::int64_t elements) {
+  claimed_.insert(name);
+  Weight flat{name, WeightRole::kVector, FormatId::F32, rows * elements, 1, 1};
+  const TensorInfo* tensor = manifest_.file().find_tensor(name);
+  // Rows may be counted in any dimension but the first.
+  const bool fits = tensor != nullptr && tensor->shape[0] == static_cast<std::uint64_t>(elements) &&
+                    tensor->rows() == static_cast<std::uint64_t>(rows);
+  if (fits)
+    flat.format = tensor->format;
+  else if (status_.ok())
+    status_ = corrupt("tensor '{}' [{}, {}] is missing or has another shape", name, elements, rows);
+  return graph_.add_weight(std::move(flat));
 }
 
 std::optional<WeightId> ModelBuilder::optional_vector(const std::string& name,
@@ -439,11 +463,10 @@ ValueId expert_feed_forward(ModelBuilder& model, const TransformerParams& params
 }
 
 ValueId output_head(ModelBuilder& model, const TransformerParams& params, WeightId embedding,
-                    ValueId x) {
+                    ValueId x, const std::string& norm) {
   GraphBuilder& graph = model.graph();
   const auto rows = graph.select_logit_rows(x);
-  const auto normed =
-      graph.norm(rows, model.vector("output_norm.weight", params.embedding), params.epsilon);
+  const auto normed = graph.norm(rows, model.vector(norm, params.embedding), params.epsilon);
   const auto head = model.optional_matrix("output.weight", params.vocabulary, params.embedding);
   const auto logits = graph.matmul(normed, {head.value_or(embedding), std::nullopt,
                                             head ? model.scale("output", 1) : std::nullopt});

@@ -19,8 +19,8 @@ struct TransformerParams {
   std::int32_t embedding = 0;
   std::int32_t vocabulary = 0;
   std::int32_t context = 0;
-  std::vector<std::int64_t> heads;         // per layer
-  std::vector<std::int64_t> kv_heads;      // per layer
+  std::vector<std::int64_t> heads;         // per layer; 0 where a hybrid has no attention
+  std::vector<std::int64_t> kv_heads;      // likewise
   std::vector<std::int64_t> feed_forward;  // per layer
   std::int32_t key_size = 0;
   std::int32_t value_size = 0;
@@ -34,8 +34,12 @@ struct TransformerParams {
   std::int32_t expert_feed_forward = 0;
 };
 
+// Whether every layer has attention and feed-forward, or some have 0 heads or a width of 0.
+enum class LayerMix : std::uint8_t { kUniform, kHybrid };
+
 // Fails on a missing or absurd value.
-Result<TransformerParams> read_transformer_params(const ModelManifest& manifest);
+Result<TransformerParams> read_transformer_params(const ModelManifest& manifest,
+                                                  LayerMix mix = LayerMix::kUniform);
 
 // Which layers see a window of positions only.
 struct WindowPattern {
@@ -61,6 +65,8 @@ class ModelBuilder {
   std::optional<WeightId> optional_matrix(const std::string& name, std::int64_t rows,
                                           std::int64_t columns);
   WeightId vector(const std::string& name, std::int64_t elements);
+  // A matrix read as one vector of f32, row after row.
+  WeightId table(const std::string& name, std::int64_t rows, std::int64_t elements);
   std::optional<WeightId> optional_vector(const std::string& name, std::int64_t elements);
 
   // `name`.weight, with `name`.scale and `name`.bias where the file has them.
@@ -151,6 +157,6 @@ ValueId shared_expert(ModelBuilder& model, std::int32_t layer, ValueId normed, s
 // Final norm, output head and softcap on the wanted rows; the head is the embedding where the file
 // has none.
 ValueId output_head(ModelBuilder& model, const TransformerParams& params, WeightId embedding,
-                    ValueId x);
+                    ValueId x, const std::string& norm = "output_norm.weight");
 
 }  // namespace strata

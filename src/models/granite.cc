@@ -1,19 +1,10 @@
 // granite: Granite 3 and 4 dense models. The llama shape with multipliers on embedding, residual,
 // scores and logits.
-#include "models/blocks.h"
+#include "models/granite.h"
 
 namespace strata {
-namespace {
-
-struct Multipliers {
-  double embedding = 1.0;
-  double residual = 1.0;
-  double logits = 1.0;
-  bool rope = true;
-};
-
-Result<Multipliers> read_multipliers(const ModelManifest& manifest) {
-  Multipliers m;
+Result<GraniteMultipliers> read_granite_multipliers(const ModelManifest& manifest) {
+  GraniteMultipliers m;
   STRATA_ASSIGN(const double embedding, manifest.real_or("embedding_scale", 0));
   STRATA_ASSIGN(const double residual, manifest.real_or("residual_scale", 0));
   STRATA_ASSIGN(const double logits, manifest.real("logit_scale"));
@@ -25,11 +16,9 @@ Result<Multipliers> read_multipliers(const ModelManifest& manifest) {
   return m;
 }
 
-}  // namespace
-
 Result<Graph> build_granite(const ModelManifest& manifest) {
   STRATA_ASSIGN(const TransformerParams p, read_transformer_params(manifest));
-  STRATA_ASSIGN(const Multipliers multipliers, read_multipliers(manifest));
+  STRATA_ASSIGN(const GraniteMultipliers multipliers, read_granite_multipliers(manifest));
   ModelBuilder model(manifest, p);
   GraphBuilder& graph = model.graph();
 

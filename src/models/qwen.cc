@@ -1,9 +1,7 @@
 #include "models/qwen.h"
 
 namespace strata {
-namespace {
 
-// Every token's own feed-forward, times the sigmoid of one number.
 ValueId gated_shared_expert(ModelBuilder& model, const TransformerParams& p, std::int32_t layer,
                             ValueId normed, std::int64_t width) {
   GraphBuilder& graph = model.graph();
@@ -13,7 +11,11 @@ ValueId gated_shared_expert(ModelBuilder& model, const TransformerParams& p, std
   return graph.gate(gate, shared_expert(model, layer, normed, width), GateFunction::kSigmoid);
 }
 
-}  // namespace
+Result<std::int64_t> read_shared_width(const ModelManifest& manifest,
+                                       const TransformerParams& params) {
+  return manifest.integer_or("expert_shared_feed_forward_length", params.feed_forward.front(), 1,
+                             std::int64_t{1} << 24);
+}
 
 Result<Graph> build_qwen(const ModelManifest& manifest, QwenVariant variant) {
   STRATA_ASSIGN(const TransformerParams p, read_transformer_params(manifest));
@@ -21,9 +23,7 @@ Result<Graph> build_qwen(const ModelManifest& manifest, QwenVariant variant) {
     return corrupt("{} is missing or zero", manifest.full_key("expert_count"));
   STRATA_ASSIGN(const ExpertBlock experts,
                 read_expert_block(manifest, p, {.renormalize = variant.renormalize}));
-  STRATA_ASSIGN(const auto shared_width,
-                manifest.integer_or("expert_shared_feed_forward_length", p.feed_forward.front(), 1,
-                                    std::int64_t{1} << 24));
+  STRATA_ASSIGN(const auto shared_width, read_shared_width(manifest, p));
   ModelBuilder model(manifest, p);
   GraphBuilder& graph = model.graph();
 

@@ -13,9 +13,11 @@ constexpr Bytes kStagingBytes = 8 * kMiB;
 constexpr std::int32_t kSmallestContext = 256;
 
 // Blocks of one group that let `sequences` hold `context` tokens each. A windowed layer needs the
-// window, the rows of one step and a partly used block at either end.
+// window, the rows of one step and a partly used block at either end. A state takes one block,
+// whatever the context, and a second one to be copied to: by a fork, a checkpoint or drafts.
 std::int32_t blocks_for(const CacheGroupSpec& group, const DeviceCosts& costs,
                         const Workload& workload, std::int32_t context) {
+  if (group.spec.state_size > 0) return 2 * workload.sequences;
   std::int64_t tokens = context;
   if (group.spec.window > 0)
     tokens = std::min<std::int64_t>(

@@ -113,6 +113,40 @@ BlockTables BlockManager::share(const BlockTables& tables) {
   return tables;
 }
 
+BlockTables BlockManager::share_states(const BlockTables& tables) {
+  BlockTables states = empty_tables();
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].is_state()) states[g] = tables[g];
+  }
+  return share(states);
+}
+
+bool BlockManager::has_states() const {
+  return std::ranges::any_of(groups_, &CacheGroup::is_state);
+}
+
+bool BlockManager::can_copy_states() const {
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].is_state() && pools_[g].free_blocks() == 0) return false;
+  }
+  return true;
+}
+
+void BlockManager::restore_states(BlockTables& tables, BlockTables& saved) {
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].is_state()) std::swap(tables[g], saved[g]);
+  }
+  release(saved);
+}
+
+bool BlockManager::can_trim(const BlockTables& tables, Position computed) const {
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].is_state() && computed > 0) return false;
+    if (tables[g].first_live > first_visible_block(g, computed)) return false;
+  }
+  return true;
+}
+
 Status BlockManager::check_cover(const BlockTables& tables, Position computed, Position end) const {
   if (tables.size() != groups_.size()) return internal_error("{} block tables", tables.size());
   for (std::size_t g = 0; g < groups_.size(); ++g) {

@@ -56,6 +56,17 @@ class BlockManager {
   // Tables on the same blocks, each with one more reference.
   BlockTables share(const BlockTables& tables);
 
+  // The same for the groups of states alone; the other tables are empty.
+  BlockTables share_states(const BlockTables& tables);
+  bool has_states() const;
+  // Whether a sequence that shares its states finds blocks to copy them to.
+  bool can_copy_states() const;
+  // Puts shared states back in the place of the tables' own.
+  void restore_states(BlockTables& tables, BlockTables& saved);
+
+  // Whether trim() alone leaves what rows from `computed` on see: no state and no window moved on.
+  bool can_trim(const BlockTables& tables, Position computed) const;
+
   // Whether a sequence's tables cover exactly the positions below `end` that its next rows, from
   // `computed` on, may see or write.
   Status check_cover(const BlockTables& tables, Position computed, Position end) const;

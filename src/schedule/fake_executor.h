@@ -1,13 +1,14 @@
 // FakeExecutor: a cache whose slots hold a hash instead of keys and values. Every row checks that
 // it sees its own prefix in every visible slot, so that a block wrongly shared, freed or copied
-// shows at once. For tests.
+// shows at once. A recurrent state is one slot, whose hash each row takes further. For tests.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -44,7 +45,7 @@ class FakeExecutor {
   explicit FakeExecutor(std::vector<CacheGroup> groups) : groups_(std::move(groups)) {
     for (const CacheGroup& group : groups_) {
       slots_.emplace_back(static_cast<std::size_t>(group.blocks) *
-                          static_cast<std::size_t>(group.block_tokens));
+                          static_cast<std::size_t>(block_slots(group)));
     }
   }
 
@@ -53,10 +54,11 @@ class FakeExecutor {
              const std::function<std::span<const TokenId>(SequenceId)>& tokens_of) {
     for (const BlockCopy& copy : plan.copies) {
       const auto g = static_cast<std::size_t>(copy.group);
-      for (std::int32_t i = 0; i < groups_[g].block_tokens; ++i) {
+      for (std::int32_t i = 0; i < block_slots(groups_[g]); ++i) {
         slot(g, copy.to, i) = slot(g, copy.from, i);
       }
     }
+    row_hashes_.clear();
     std::vector<std::vector<std::uint64_t>> hashes;
     for (const SequenceSlice& slice : plan.slices) {
       hashes.push_back(prefix_hashes(tokens_of(slice.sequence)));
@@ -70,15 +72,18 @@ class FakeExecutor {
 
   // What the row at `position` computes from the cache.
   std::uint64_t row_hash(const SequenceSlice& slice, Position position) {
-    const std::int32_t block_tokens = groups_.front().block_tokens;
-    const BlockId block = slice.block_tables[0][static_cast<std::size_t>(position / block_tokens)];
-    return slot(0, block, position % block_tokens);
+    if (groups_.front().is_state()) return row_hashes_.at({slice.sequence, position});
+    return *find_slot(slice, 0, position);
   }
 
  private:
+  static std::int32_t block_slots(const CacheGroup& group) {
+    return group.is_state() ? 1 : group.block_tokens;
+  }
+
   std::uint64_t& slot(std::size_t group, BlockId block, std::int32_t offset) {
     return slots_[group].at(static_cast<std::size_t>(block.value) *
-                                static_cast<std::size_t>(groups_[group].block_tokens) +
+                                static_cast<std::size_t>(block_slots(groups_[group])) +
                             static_cast<std::size_t>(offset));
   }
 
@@ -87,7 +92,7 @@ class FakeExecutor {
     const std::span<const BlockId> table = slice.block_tables[group];
     const auto entry = static_cast<std::size_t>(position / block_tokens);
     if (entry >= table.size() || !table[entry].valid()) return nullptr;
-    return &slot(group, table[entry], position % block_tokens);
+    return &slot(group, table[entry], groups_[group].is_state() ? 0 : position % block_tokens);
   }
 
   Status write(const SequenceSlice& slice, std::span<const TokenId> tokens,
@@ -103,6 +108,16 @@ class FakeExecutor {
         if (target == nullptr) {
           return internal_error("sequence {} has no slot at {}", slice.sequence.value, position);
         }
+        if (groups_[g].is_state()) {
+          const std::uint64_t before = position == 0 ? 0 : *target;
+          *target = mix_hash(before, static_cast<std::uint64_t>(slice.tokens[row]));
+          if (*target != hashes[static_cast<std::size_t>(position)]) {
+            return internal_error("group {}: sequence {} at {} has a foreign state", g,
+                                  slice.sequence.value, position);
+          }
+          row_hashes_[{slice.sequence, position}] = *target;
+          continue;
+        }
         *target = hashes[static_cast<std::size_t>(position)];
       }
     }
@@ -111,6 +126,7 @@ class FakeExecutor {
 
   Status read(const SequenceSlice& slice, const std::vector<std::uint64_t>& hashes) {
     for (std::size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].is_state()) continue;
       const std::int32_t window = groups_[g].window;
       const Position begin = window == 0 ? 0 : std::max(0, slice.first - window + 1);
       const auto end = slice.first + static_cast<Position>(slice.tokens.size());
@@ -127,6 +143,7 @@ class FakeExecutor {
 
   std::vector<CacheGroup> groups_;
   std::vector<std::vector<std::uint64_t>> slots_;
+  std::map<std::pair<SequenceId, Position>, std::uint64_t> row_hashes_;  // of a state, this step
 };
 
 }  // namespace strata

@@ -100,9 +100,11 @@ Status Scheduler::fork(SequenceId parent, SequenceId child, std::optional<TokenI
       origin->computed > 0 && running_.size() < static_cast<std::size_t>(config_.max_running);
   if (shares) {
     forked->blocks = blocks_.share(origin->blocks);
+    for (Checkpoint& saved : forked->checkpoints) saved.blocks = blocks_.share(saved.blocks);
     run(*forked);
   } else {
     forked->blocks = blocks_.empty_tables();
+    forked->checkpoints.clear();
     forked->computed = 0;
     wait_at_back(*forked);
   }
@@ -144,6 +146,58 @@ Status Scheduler::extend(SequenceId id, std::span<const TokenId> drafts) {
   return {};
 }
 
+Status Scheduler::checkpoint(SequenceId id) {
+  STRATA_TRY(check_idle());
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end()) return not_found("there is no sequence {}", id.value);
+  Sequence& sequence = *found->second;
+  if (sequence.computed == 0) {
+    return invalid_argument("sequence {} has no computed row to save", id.value);
+  }
+  auto& saved = sequence.checkpoints;
+  if (saved.empty() || saved.back().position < sequence.computed) {
+    saved.push_back({sequence.computed, blocks_.share(sequence.blocks)});
+  }
+  return {};
+}
+
+Status Scheduler::rewind(SequenceId id, Position keep, std::span<const TokenId> then) {
+  STRATA_TRY(check_idle());
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end()) return not_found("there is no sequence {}", id.value);
+  Sequence& sequence = *found->second;
+  if (keep < 0 || keep > sequence.firm() || then.empty()) {
+    return invalid_argument("sequence {} cannot go back to {} of its {} tokens and on with {}",
+                            id.value, keep, sequence.firm(), then.size());
+  }
+  if (static_cast<std::int64_t>(then.size()) > kMaxTokens - keep) {
+    return resource_exhausted("sequence {} is too long", id.value);
+  }
+  sequence.drop_drafts(sequence.drafts);
+  if (sequence.computed > keep) go_back(sequence, keep);
+  sequence.delivered = std::min(sequence.delivered, keep);
+  std::erase_if(sequence.logit_positions, [&](Position position) { return position >= keep; });
+  sequence.tokens.resize(static_cast<std::size_t>(keep));
+  sequence.tokens.insert(sequence.tokens.end(), then.begin(), then.end());
+  return {};
+}
+
+// Leaves at most the first `position` rows computed.
+void Scheduler::go_back(Sequence& sequence, Position position) {
+  auto& saved = sequence.checkpoints;
+  for (; !saved.empty() && saved.back().position > position; saved.pop_back()) {
+    blocks_.release(saved.back().blocks);
+  }
+  if (blocks_.can_trim(sequence.blocks, position)) {
+    sequence.computed = position;
+  } else {
+    blocks_.release(sequence.blocks);
+    sequence.computed = saved.empty() ? 0 : saved.back().position;
+    if (!saved.empty()) sequence.blocks = blocks_.share(saved.back().blocks);
+  }
+  blocks_.trim(sequence.blocks, sequence.computed);
+}
+
 Status Scheduler::force_preempt(SequenceId id) {
   STRATA_TRY(check_idle());
   const Sequence* sequence = find(id);
@@ -175,7 +229,7 @@ void Scheduler::wait_at_back(Sequence& sequence) {
 void Scheduler::preempt(std::size_t rank) {
   Sequence& sequence = *running_[rank];
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(rank));
-  blocks_.release(sequence.blocks);
+  release(sequence);
   sequence.drop_drafts(sequence.drafts);
   sequence.computed = 0;
   sequence.planned = 0;
@@ -194,9 +248,17 @@ void Scheduler::erase(Sequence& sequence) {
     std::erase(queue->second, &sequence);
     if (queue->second.empty()) waiting_.erase(queue);
   }
-  blocks_.release(sequence.blocks);
+  release(sequence);
   const SequenceId id = sequence.id;
   sequences_.erase(id);
+}
+
+void Scheduler::release(Sequence& sequence) {
+  blocks_.release(sequence.blocks);
+  for (Checkpoint& saved : sequence.checkpoints) blocks_.release(saved.blocks);
+  sequence.checkpoints.clear();
+  if (sequence.states_before_drafts) blocks_.release(*sequence.states_before_drafts);
+  sequence.states_before_drafts.reset();
 }
 
 // --- Planning ---
@@ -219,7 +281,11 @@ const StepPlan& Scheduler::plan_step() {
 
 // Rows of the next slice as the step's budgets and its drafts allow, blocks aside.
 Position Scheduler::rows_in_budget(const Sequence& sequence) const {
-  const Position limit = std::min({sequence.pending(), config_.max_rows - plan_.rows, max_chunk_});
+  // Drafts need a copy of the states to go back to.
+  const Position known =
+      blocks_.has_states() && !blocks_.can_copy_states() ? sequence.firm() : sequence.known();
+  const Position limit =
+      std::min({known - sequence.computed, config_.max_rows - plan_.rows, max_chunk_});
   std::int32_t logit_rows = config_.max_logit_rows - plan_.logit_rows;
   for (Position row = 0; row < limit; ++row) {
     if (sequence.wants_logits(sequence.computed + row) && logit_rows-- == 0) return row;
@@ -232,13 +298,26 @@ void Scheduler::plan_running(std::size_t rank) {
   const Position wanted = rows_in_budget(sequence);
   if (wanted == 0) return;
   Position rows = blocks_.rows_that_fit(sequence.blocks, sequence.computed, wanted);
-  while (rows == 0 && preempt_below(rank)) {
+  while (rows == 0 && (drop_checkpoint() || preempt_below(rank))) {
     rows = blocks_.rows_that_fit(sequence.blocks, sequence.computed, wanted);
   }
   if (rows > 0) return take_rows(sequence, rows);
   // With others ahead it keeps its blocks and waits for theirs; alone it would wait for ever.
   if (running_.size() > 1) return;
   end(sequence, blocks_.fits_alone(sequence.computed + 1));
+}
+
+// Gives up the oldest checkpoint of the lowest-ranked sequence that has one. Copies of the step
+// that read its blocks come before any row that is written there.
+bool Scheduler::drop_checkpoint() {
+  for (std::size_t rank = running_.size(); rank-- > 0;) {
+    auto& saved = running_[rank]->checkpoints;
+    if (saved.empty()) continue;
+    blocks_.release(saved.front().blocks);
+    saved.erase(saved.begin());
+    return true;
+  }
+  return false;
 }
 
 // Preempts the lowest-ranked sequence behind `rank` that the step has not planned.
@@ -259,7 +338,9 @@ void Scheduler::admit_waiting() {
       end(sequence, std::move(fits));
       continue;
     }
-    if (!has_room(sequence)) return;
+    while (!has_room(sequence)) {
+      if (!drop_checkpoint()) return;
+    }
     const Position rows = blocks_.rows_that_fit(sequence.blocks, 0, rows_in_budget(sequence));
     if (rows == 0) return;
     waiting_.begin()->second.pop_front();
@@ -287,6 +368,9 @@ void Scheduler::take_rows(Sequence& sequence, Position rows) {
   // Drafts are checked in the step that computes the last firm token, or not at all.
   const Position end = sequence.computed + rows;
   sequence.drop_drafts(std::min(sequence.drafts, sequence.known() - end));
+  if (end > sequence.firm() && blocks_.has_states()) {
+    sequence.states_before_drafts = blocks_.share_states(sequence.blocks);
+  }
   blocks_.reserve(sequence.blocks, sequence.computed, rows, plan_.copies);
   sequence.planned = rows;
   SequenceSlice slice;
@@ -336,11 +420,19 @@ void Scheduler::apply(const Confirmed& confirmed) {
   Sequence& sequence = *sequences_.at(confirmed.sequence);
   if (confirmed.finished) return erase(sequence);
   const bool cut = confirmed.keep < sequence.planned || !confirmed.appended.empty();
-  sequence.computed += confirmed.keep;
-  sequence.delivered = std::max(sequence.delivered, sequence.computed);
+  const Position kept = sequence.computed + confirmed.keep;
+  sequence.delivered = std::max(sequence.delivered, kept);
+  if (confirmed.keep < sequence.planned && sequence.states_before_drafts) {
+    // The states have seen rows that do not stand: the kept ones are computed again.
+    blocks_.restore_states(sequence.blocks, *sequence.states_before_drafts);
+  } else {
+    sequence.computed = kept;
+    if (sequence.states_before_drafts) blocks_.release(*sequence.states_before_drafts);
+  }
+  sequence.states_before_drafts.reset();
   sequence.planned = 0;
   if (cut) {
-    sequence.tokens.resize(static_cast<std::size_t>(sequence.computed));
+    sequence.tokens.resize(static_cast<std::size_t>(kept));
     sequence.tokens.insert(sequence.tokens.end(), confirmed.appended.begin(),
                            confirmed.appended.end());
   }
@@ -379,6 +471,24 @@ SchedulerStats Scheduler::stats() const {
   return stats;
 }
 
+Status Scheduler::check_cache(const Sequence& sequence) const {
+  Status status =
+      blocks_.check_cover(sequence.blocks, sequence.computed, sequence.computed + sequence.planned);
+  Position previous = 0;
+  for (const Checkpoint& saved : sequence.checkpoints) {
+    if (saved.position <= previous || saved.position > sequence.computed) {
+      status = internal_error("a checkpoint at {} follows {}", saved.position, previous);
+    }
+    previous = saved.position;
+    if (status.ok()) status = blocks_.check_cover(saved.blocks, saved.position, saved.position);
+  }
+  if (sequence.states_before_drafts && sequence.planned == 0) {
+    status = internal_error("states are kept for drafts outside a step");
+  }
+  if (status.ok()) return status;
+  return status.with_context(fmt::format("sequence {}", sequence.id.value));
+}
+
 Status Scheduler::check_invariants() const {
   std::unordered_set<const Sequence*> placed(running_.begin(), running_.end());
   std::size_t places = running_.size();
@@ -400,10 +510,10 @@ Status Scheduler::check_invariants() const {
       return internal_error("sequence {}: {} rows pending, {} planned", id.value,
                             sequence->pending(), sequence->planned);
     }
-    const Status covered = blocks_.check_cover(sequence->blocks, sequence->computed,
-                                               sequence->computed + sequence->planned);
-    if (!covered.ok()) return covered.with_context(fmt::format("sequence {}", id.value));
+    STRATA_TRY(check_cache(*sequence));
     tables.push_back(&sequence->blocks);
+    for (const Checkpoint& saved : sequence->checkpoints) tables.push_back(&saved.blocks);
+    if (sequence->states_before_drafts) tables.push_back(&*sequence->states_before_drafts);
   }
   if (!std::is_sorted(running_.begin(), running_.end(), [](const Sequence* a, const Sequence* b) {
         return a->priority > b->priority;

@@ -95,6 +95,15 @@ class Scheduler {
   // Sequences given up since the last call, as they outgrew the cache.
   std::vector<Ended> take_ended();
 
+  // Saves where a running sequence is, for rewind(). Costs no block until the sequence moves on,
+  // and is given up as soon as any sequence lacks one.
+  Status checkpoint(SequenceId id);
+
+  // Takes back the tokens behind the first `keep` and appends `then`, at least one. Rows stay
+  // computed as far as the cache can go back: to `keep` itself with keys and values of every
+  // position, else to the last checkpoint before it, else not at all. After fork(): a branch.
+  Status rewind(SequenceId id, Position keep, std::span<const TokenId> then);
+
   // Takes a running sequence's blocks and sends it back to the queue.
   Status force_preempt(SequenceId id);
 
@@ -113,12 +122,14 @@ class Scheduler {
   Status check_new(const NewSequence& sequence) const;
   Status check_confirmed(const Confirmed& confirmed) const;
   Status check_idle() const;
+  Status check_cache(const Sequence& sequence) const;
   void apply(const Confirmed& confirmed);
 
   Position rows_in_budget(const Sequence& sequence) const;
   void plan_running(std::size_t rank);
   void admit_waiting();
   bool has_room(const Sequence& sequence) const;
+  bool drop_checkpoint();
   bool preempt_below(std::size_t rank);
   void take_rows(Sequence& sequence, Position rows);
 
@@ -127,6 +138,8 @@ class Scheduler {
   void preempt(std::size_t rank);
   void end(Sequence& sequence, Status status);
   void erase(Sequence& sequence);
+  void go_back(Sequence& sequence, Position position);
+  void release(Sequence& sequence);
   std::size_t rank_of(const Sequence& sequence) const;
 
   SchedulerConfig config_;

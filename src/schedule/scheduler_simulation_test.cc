@@ -56,9 +56,9 @@ class Simulation {
   std::string report() const {
     return fmt::format(
         "{:<22} {:>6} steps {:>7} rows {:>6} finished {:>5} outgrew {:>6} preemptions {:>6} copies "
-        "{:>5} forks {:>6} drafts kept",
+        "{:>5} forks {:>6} drafts kept {:>5} rewound",
         scenario_.name, steps_, rows_, finished_, outgrew_, preemptions(), copies_, forks_,
-        drafts_kept_);
+        drafts_kept_, rewound_);
   }
   int steps() const { return steps_; }
   // For want of blocks, not forced nor by a failed step.
@@ -80,6 +80,8 @@ class Simulation {
     if (!lives_.empty() && lives_.size() < 32 && chance(12)) fork();
     if (!lives_.empty() && chance(2)) cancel();
     if (!lives_.empty() && chance(4)) force_preempt();
+    if (!lives_.empty() && chance(10)) (void)scheduler_.checkpoint(any_life());
+    if (!lives_.empty() && chance(3)) rewind();
     if (chance(5)) scheduler_.set_max_chunk(chance(50) ? uniform(1, 9) : 1'000);
     if (chance(50)) draft();
     // Nothing that fails may change a sequence.
@@ -139,6 +141,26 @@ class Simulation {
     if (!scheduler_.force_preempt(id).ok()) return;
     lives_[id].drafts.clear();
     ++forced_;
+  }
+
+  // Takes back some tokens, of the prompt too, and goes on with others.
+  void rewind() {
+    const SequenceId id = any_life();
+    Life& life = lives_[id];
+    const auto keep = static_cast<Position>(
+        std::max(0, static_cast<int>(life.tokens.size()) - uniform(0, scenario_.longest / 4)));
+    std::vector<TokenId> then(static_cast<std::size_t>(uniform(1, 3)));
+    for (TokenId& token : then) token = uniform(0, 49);
+    ASSERT_TRUE(scheduler_.rewind(id, keep, then).ok());
+    life.tokens.resize(static_cast<std::size_t>(keep));
+    life.tokens.insert(life.tokens.end(), then.begin(), then.end());
+    life.drafts.clear();
+    life.given = life.tokens.size();
+    life.target = std::max(life.target, life.given + 1);
+    for (auto* positions : {&life.wanted, &life.delivered}) {
+      positions->erase(positions->lower_bound(keep), positions->end());
+    }
+    ++rewound_;
   }
 
   void draft() {
@@ -304,7 +326,7 @@ class Simulation {
   std::int64_t next_id_ = 0;
   bool failures_allowed_ = true;
   int steps_ = 0, finished_ = 0, forced_ = 0, failed_ = 0, outgrew_ = 0, forks_ = 0;
-  std::int64_t rows_ = 0, copies_ = 0, drafts_kept_ = 0;
+  std::int64_t rows_ = 0, copies_ = 0, drafts_kept_ = 0, rewound_ = 0;
 };
 
 std::vector<Scenario> scenarios() {
@@ -334,6 +356,24 @@ std::vector<Scenario> scenarios() {
         .max_logit_rows = 20,
         .max_running = 12,
         .groups = {{16, 18, 0}, {16, 14, 20}}}},
+      {"states only",
+       {.max_rows = 24,
+        .max_logit_rows = 12,
+        .max_running = 8,
+        .groups = {{kEveryPosition, 9, 0}}}},
+      {"one state",
+       {.max_rows = 16, .max_logit_rows = 8, .max_running = 8, .groups = {{kEveryPosition, 1, 0}}},
+       24},
+      {"states and blocks",
+       {.max_rows = 24,
+        .max_logit_rows = 12,
+        .max_running = 8,
+        .groups = {{4, 40, 0}, {kEveryPosition, 10, 0}, {kEveryPosition, 7, 0}}}},
+      {"states and windows",
+       {.max_rows = 24,
+        .max_logit_rows = 12,
+        .max_running = 8,
+        .groups = {{kEveryPosition, 8, 0}, {3, 20, 7}, {4, 40, 0}}}},
       {"many, few logits",
        {.max_rows = 48, .max_logit_rows = 2, .max_running = 20, .groups = {{4, 80, 0}}}},
   };

@@ -4,12 +4,19 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/units.h"
 #include "schedule/block_manager.h"
 
 namespace strata {
+
+// What a sequence's cache held when its first `position` rows were computed.
+struct Checkpoint {
+  Position position = 0;
+  BlockTables blocks;
+};
 
 struct Sequence {
   SequenceId id;
@@ -21,7 +28,10 @@ struct Sequence {
   std::vector<Position> logit_positions;  // ascending
   bool final_logits = true;
   std::int32_t priority = 0;
-  BlockTables blocks;  // one table per cache group; empty while waiting
+  BlockTables blocks;                   // one table per cache group; empty while waiting
+  std::vector<Checkpoint> checkpoints;  // by position, ascending; none while waiting
+  // The states before the step under way, where it ends in drafts that a commit may take back.
+  std::optional<BlockTables> states_before_drafts;
 
   Position known() const { return static_cast<Position>(tokens.size()); }
   Position firm() const { return known() - drafts; }

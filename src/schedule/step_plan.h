@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -11,10 +12,15 @@ namespace strata {
 
 // Layers whose cache has the same shape share one group: one pool of blocks and, per sequence, one
 // block table. Entry i of a table holds positions [i * block_tokens, (i + 1) * block_tokens).
+//
+// A group of recurrent states has blocks for every position: one holds what a sequence's computed
+// rows left behind, so that it cannot go back but by a copy.
+constexpr std::int32_t kEveryPosition = std::numeric_limits<std::int32_t>::max();
 struct CacheGroup {
   std::int32_t block_tokens = 0;
   std::int32_t blocks = 0;  // blocks in the group's pool
   std::int32_t window = 0;  // a row at position p sees positions > p - window; 0: all before it
+  bool is_state() const { return block_tokens == kEveryPosition; }
 };
 
 // The rows of one sequence in a step: consecutive positions from `first`.

@@ -48,7 +48,7 @@ class Loader {
  private:
   Status load_vector(const TensorInfo& tensor, std::int64_t elements, std::uint8_t* destination) {
     if (tensor.bytes > staging_.size())
-      return unsupported("tensor '{}' has {} bytes; norms and biases may have {}", tensor.name,
+      return unsupported("tensor '{}' has {} bytes; tensors read as f32 may have {}", tensor.name,
                          tensor.bytes, staging_.size());
     STRATA_ASSIGN(const auto bytes, read(tensor, tensor.offset, tensor.bytes));
     const Status status = device_.prepare_vector(tensor.format, elements, bytes, destination);

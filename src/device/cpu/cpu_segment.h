@@ -32,7 +32,7 @@ struct CpuSegment final : Segment {
 struct WorkerScratch {
   std::vector<const void*> activations;
   std::vector<float*> outs;
-  std::vector<float> floats;              // for attention, routing or a decoded group of weights
+  std::vector<float> floats;              // of the operation under way
   std::vector<std::int32_t> expert_rows;  // routed rows ordered by expert
   std::vector<std::int32_t> expert_ends;  // by expert
 };
@@ -78,10 +78,21 @@ class OpRunner {
   void apply(const CombineOp& op);
   void apply(const SelectLogitRowsOp& op);
   void apply(const SoftcapOp& op);
+  void apply(const ActivateOp& op);
+  void apply(const ShortConvOp& op);
+  void apply(const SsmScanOp& op);
+  void apply(const GatedDeltaOp& op);
+  void apply(const LerpOp& op);
+  void apply(const TokenShiftOp& op);
+  void apply(const Rwkv7Op& op);
 
   void store_cache(const AttentionOp& op, std::int64_t row);
   // For query heads [first, last), which share one key/value head.
   void attend(const AttentionOp& op, std::int64_t row, std::int32_t first, std::int32_t last);
+
+  // Elements [first, last) of a layer's state in the slice's slot, cleared at the sequence's start.
+  float* state(const StateSlot& place, const StepSlice& slice, std::int64_t first,
+               std::int64_t last) const;
 
   // Quantizes the input's rows for every format among the projections, then meets the others.
   void prepare_activations(const Rows& in, const std::vector<Projection>& projections);

@@ -54,6 +54,9 @@ constexpr std::int64_t attention_scratch(std::int64_t query_heads, std::int64_t 
   return query_heads * (kAttentionPartition + padded_value_size(value_size) + 4);
 }
 
+// x = function(x + bias); bias may be null
+using ActivateKernel = void (*)(float* x, const float* bias, std::int64_t n);
+
 constexpr int kMaxFormats = 64;  // FormatId values lie below
 
 struct KernelTable {
@@ -64,6 +67,9 @@ struct KernelTable {
   void (*quantize_q8x256)(const float* x, std::int64_t n, void* out);
   // out = x / sqrt(mean(x^2) + epsilon) * weight
   void (*rms_norm)(const float* x, const float* weight, float epsilon, std::int64_t n, float* out);
+  // out = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float epsilon,
+                     std::int64_t n, float* out);
   AttentionKernel attention_f32;
   AttentionKernel attention_f16;
   // out = function(gate) * up
@@ -71,9 +77,17 @@ struct KernelTable {
   void (*gate_gelu_tanh)(const float* gate, const float* up, std::int64_t n, float* out);
   void (*gate_sigmoid)(const float* gate, const float* up, std::int64_t n, float* out);
   void (*gate_clamped_swiglu)(const float* gate, const float* up, std::int64_t n, float* out);
+  void (*multiply)(const float* a, const float* b, std::int64_t n, float* out);
   void (*softcap)(float* x, float cap, std::int64_t n);
+  ActivateKernel silu, sigmoid, tanh, relu_squared, softplus;
   // y += a * x
   void (*scaled_add)(float a, const float* x, std::int64_t n, float* y);
+  // out = e^(a * x)
+  void (*exp_scaled)(float a, const float* x, std::int64_t n, float* out);
+  float (*dot)(const float* a, const float* b, std::int64_t n);
+  // A recurrent state's step: s = s * decay + u * b element by element; the dot product of s and c.
+  float (*state_step)(float* s, const float* decay, float u, const float* b, const float* c,
+                      std::int64_t n);
 };
 
 // One exported symbol per ISA file.

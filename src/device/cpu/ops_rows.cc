@@ -7,6 +7,31 @@
 #include "device/cpu/cpu_segment.h"
 
 namespace strata {
+namespace {
+
+decltype(KernelTable::gate_silu) gate_kernel(const KernelTable& kernels, GateFunction function) {
+  switch (function) {
+    case GateFunction::kSilu: return kernels.gate_silu;
+    case GateFunction::kGeluTanh: return kernels.gate_gelu_tanh;
+    case GateFunction::kSigmoid: return kernels.gate_sigmoid;
+    case GateFunction::kClampedSwiglu: return kernels.gate_clamped_swiglu;
+    case GateFunction::kIdentity: break;
+  }
+  return kernels.multiply;
+}
+
+ActivateKernel unary_kernel(const KernelTable& kernels, UnaryFunction function) {
+  switch (function) {
+    case UnaryFunction::kSilu: return kernels.silu;
+    case UnaryFunction::kSigmoid: return kernels.sigmoid;
+    case UnaryFunction::kTanh: return kernels.tanh;
+    case UnaryFunction::kReluSquared: return kernels.relu_squared;
+    case UnaryFunction::kSoftplus: break;
+  }
+  return kernels.softplus;
+}
+
+}  // namespace
 
 void OpRunner::run(std::size_t op_index) {
   op_index_ = op_index;
@@ -50,10 +75,18 @@ void OpRunner::apply(const NormOp& op) {
   const Rows in = rows(op.in);
   const Rows out = rows(op.out);
   const float* weights = vector(op.weight);
+  const float* bias = op.bias ? vector(*op.bias) : nullptr;
   const std::int32_t part = in.width / op.heads;
+  const std::int32_t step = weight(op.weight).columns == in.width ? part : 0;
   each_row(in.count, [&](std::int64_t i) {
-    for (std::int32_t h = 0; h < op.heads; ++h)
-      s_.kernels->rms_norm(in.row(i) + h * part, weights, op.epsilon, part, out.row(i) + h * part);
+    for (std::int32_t h = 0; h < op.heads; ++h) {
+      const float* x = in.row(i) + h * part;
+      float* normed = out.row(i) + h * part;
+      if (bias != nullptr)
+        s_.kernels->layer_norm(x, weights + h * step, bias + h * step, op.epsilon, part, normed);
+      else
+        s_.kernels->rms_norm(x, weights + h * step, op.epsilon, part, normed);
+    }
   });
 }
 
@@ -94,15 +127,7 @@ void OpRunner::apply(const GateOp& op) {
   const Rows gate = rows(op.gate);
   const Rows up = rows(op.up);
   const Rows out = rows(op.out);
-  const auto kernel = [&] {
-    switch (op.function) {
-      case GateFunction::kSilu: return s_.kernels->gate_silu;
-      case GateFunction::kGeluTanh: return s_.kernels->gate_gelu_tanh;
-      case GateFunction::kSigmoid: return s_.kernels->gate_sigmoid;
-      case GateFunction::kClampedSwiglu: break;
-    }
-    return s_.kernels->gate_clamped_swiglu;
-  }();
+  const auto kernel = gate_kernel(*s_.kernels, op.function);
   each_row(up.count, [&](std::int64_t i) {
     if (gate.width == up.width) return kernel(gate.row(i), up.row(i), up.width, out.row(i));
     const float one = 1.0f;
@@ -137,6 +162,22 @@ void OpRunner::apply(const SoftcapOp& op) {
   const Rows value = rows(op.value);
   each_row(value.count,
            [&](std::int64_t i) { s_.kernels->softcap(value.row(i), op.cap, value.width); });
+}
+
+void OpRunner::apply(const ActivateOp& op) {
+  const Rows value = rows(op.value);
+  const float* bias = op.bias ? vector(*op.bias) : nullptr;
+  const ActivateKernel kernel = unary_kernel(*s_.kernels, op.function);
+  each_row(value.count, [&](std::int64_t i) { kernel(value.row(i), bias, value.width); });
+}
+
+void OpRunner::apply(const LerpOp& op) {
+  const Rows a = rows(op.a), b = rows(op.b), share = rows(op.share), out = rows(op.out);
+  each_row(out.count, [&](std::int64_t i) {
+    const float *x = a.row(i), *y = b.row(i), *t = share.row(i);
+    float* mixed = out.row(i);
+    for (std::int32_t d = 0; d < out.width; ++d) mixed[d] = x[d] + (y[d] - x[d]) * t[d];
+  });
 }
 
 }  // namespace strata

@@ -13,15 +13,21 @@ struct Sizes {
   std::size_t routed = 0;
 };
 
+std::int64_t floats_for(const Graph& graph, const Op& op) {
+  if (const auto* attention = std::get_if<AttentionOp>(&op))
+    return attention_scratch(kUnitHeads, attention->value_size);
+  if (const auto* route = std::get_if<RouteOp>(&op)) return 3 * std::int64_t{route->experts};
+  if (const auto* scan = std::get_if<SsmScanOp>(&op)) return scan->state_size;
+  if (const auto* delta = std::get_if<GatedDeltaOp>(&op)) return std::int64_t{3} * delta->key_size;
+  if (const auto* rwkv = std::get_if<Rwkv7Op>(&op))
+    return 5 * graph.value(rwkv->receptance).width / rwkv->heads;
+  return 0;
+}
+
 Sizes scratch_sizes(const Graph& graph, const StepLimits& limits, bool reference) {
   Sizes sizes;
   std::int64_t floats = 0;
-  for (const Op& op : graph.ops) {
-    if (const auto* attention = std::get_if<AttentionOp>(&op))
-      floats = std::max(floats, attention_scratch(kUnitHeads, attention->value_size));
-    if (const auto* route = std::get_if<RouteOp>(&op))
-      floats = std::max(floats, 3 * std::int64_t{route->experts});
-  }
+  for (const Op& op : graph.ops) floats = std::max(floats, floats_for(graph, op));
   std::int64_t experts = 0;
   for (const Weight& weight : graph.weights) {
     // The reference mode decodes a group of rows and interleaves it.

@@ -20,8 +20,13 @@ TokenId token_of(std::uint64_t hash, std::int32_t vocabulary) {
 
 constexpr Bytes kMemory = Bytes{1} << 38;
 
+bool is_state(const SegmentSpec& spec, std::size_t group) {
+  return spec.graph->cache_groups[group].spec.state_size > 0;
+}
+
 struct FakeSegment final : Segment {
   SegmentSpec spec;
+  std::vector<std::uint64_t> row_hashes;  // of the step's rows: what their states have seen
   std::vector<float> logits;
 };
 
@@ -50,8 +55,9 @@ class FakeDevice final : public Device {
   }
 
   Result<std::unique_ptr<Segment>> bind(const SegmentSpec& spec) override {
-    for (const CacheView& cache : spec.caches)
-      if (cache.block_bytes < kBlockTokens * sizeof(TokenId))
+    for (std::size_t g = 0; g < spec.caches.size(); ++g)
+      if (spec.caches[g].block_bytes <
+          (is_state(spec, g) ? sizeof(std::uint64_t) : kBlockTokens * sizeof(TokenId)))
         return internal_error("cache blocks are too small to hold tokens");
     auto segment = std::make_unique<FakeSegment>();
     segment->spec = spec;
@@ -82,9 +88,15 @@ std::uint8_t* slot(const CacheView& cache, const std::span<const BlockId>& table
          static_cast<Bytes>(p % kBlockTokens) * sizeof(TokenId);
 }
 
-std::uint64_t hash_visible(const SegmentSpec& spec, const StepSlice& slice, Position position) {
+std::uint64_t hash_visible(const FakeSegment& segment, const StepSlice& slice, std::int32_t row) {
+  const SegmentSpec& spec = segment.spec;
+  const Position position = slice.first + row - slice.first_row;
   std::uint64_t hash = kBasis;
   for (std::size_t g = 0; g < spec.caches.size(); ++g) {
+    if (is_state(spec, g)) {
+      hash = (hash ^ segment.row_hashes[static_cast<std::size_t>(row)]) * kPrime;
+      continue;
+    }
     const std::int32_t window = spec.graph->cache_groups[g].spec.window;
     const Position first = window > 0 ? std::max(0, position - window + 1) : 0;
     for (Position p = first; p <= position; ++p) {
@@ -96,6 +108,25 @@ std::uint64_t hash_visible(const SegmentSpec& spec, const StepSlice& slice, Posi
   return hash;
 }
 
+// Keeps the rows' tokens in blocks; a state is a hash that each row takes further.
+void store(FakeSegment& s, const StepInputs& inputs, const StepSlice& slice, std::size_t group) {
+  const CacheView& cache = s.spec.caches[group];
+  for (std::int32_t r = 0; r < slice.rows; ++r) {
+    const auto row = static_cast<std::size_t>(slice.first_row + r);
+    if (!is_state(s.spec, group)) {
+      std::memcpy(slot(cache, slice.block_tables[group], slice.first + r), &inputs.tokens[row],
+                  sizeof(TokenId));
+      continue;
+    }
+    std::uint8_t* state = slot(cache, slice.block_tables[group], 0);
+    std::uint64_t hash = kBasis;
+    if (slice.first + r > 0) std::memcpy(&hash, state, sizeof hash);
+    hash = mix(hash, inputs.tokens[row]);
+    std::memcpy(state, &hash, sizeof hash);
+    s.row_hashes[row] = s.row_hashes[row] * kPrime ^ hash;
+  }
+}
+
 Result<std::span<const float>> FakeDevice::run(Segment& base, const StepInputs& inputs) {
   auto& s = static_cast<FakeSegment&>(base);
   if (static_cast<std::int64_t>(inputs.tokens.size()) > s.spec.limits.rows ||
@@ -104,17 +135,15 @@ Result<std::span<const float>> FakeDevice::run(Segment& base, const StepInputs& 
   for (const TokenId token : inputs.tokens)
     if (token < 0 || token >= s.spec.graph->vocabulary)
       return invalid_argument("token {} is outside the vocabulary", token);
+  s.row_hashes.assign(inputs.tokens.size(), 0);
   for (const StepSlice& slice : inputs.slices)
-    for (std::int32_t r = 0; r < slice.rows; ++r)
-      for (std::size_t g = 0; g < s.spec.caches.size(); ++g)
-        std::memcpy(slot(s.spec.caches[g], slice.block_tables[g], slice.first + r),
-                    &inputs.tokens[static_cast<std::size_t>(slice.first_row + r)], sizeof(TokenId));
+    for (std::size_t g = 0; g < s.spec.caches.size(); ++g) store(s, inputs, slice, g);
   const auto vocabulary = static_cast<std::size_t>(s.spec.graph->vocabulary);
   for (std::size_t i = 0; i < inputs.logit_rows.size(); ++i) {
     const std::int32_t row = inputs.logit_rows[i];
     const auto slice = std::ranges::find_if(
         inputs.slices, [&](const StepSlice& c) { return row < c.first_row + c.rows; });
-    const auto hash = hash_visible(s.spec, *slice, slice->first + row - slice->first_row);
+    const auto hash = hash_visible(s, *slice, row);
     float* logits = s.logits.data() + i * vocabulary;
     std::fill(logits, logits + vocabulary, 0.0f);
     logits[token_of(hash, s.spec.graph->vocabulary)] = 20.0f;

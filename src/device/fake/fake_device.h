@@ -1,6 +1,7 @@
-// A device that computes no model: it keeps the tokens themselves in the cache blocks and makes
-// logits that name one token, a hash of every token the row may see. Wrong sharing, copying or
-// freeing of blocks therefore changes answers, at thousands of steps per second.
+// A device that computes no model: it keeps the tokens themselves in the cache blocks, or a hash of
+// them in a recurrent state, and makes logits that name one token, a hash of every token the row
+// may see. Wrong sharing, copying or freeing of blocks therefore changes answers, at thousands of
+// steps per second.
 #pragma once
 
 #include <memory>

@@ -24,6 +24,19 @@ void rms_norm(const float* x, const float* weight, float epsilon, std::int64_t n
 }
 
 template <class V>
+void layer_norm(const float* x, const float* weight, const float* bias, float epsilon,
+                std::int64_t n, float* out) {
+  auto sums = V::zero();
+  std::int64_t i = 0;
+  for (; i + 8 <= n; i += 8) sums = V::add(sums, V::load(x + i));
+  if (i < n) sums = V::add(sums, load_part<V>(x + i, n - i));
+  const auto mean = V::broadcast(sum_lanes<V>(sums) / static_cast<float>(n));
+  map2<V>(x, x, n, out, [&](auto a, auto) { return V::sub(a, mean); });
+  rms_norm<V>(out, weight, epsilon, n, out);
+  map2<V>(out, bias, n, out, [](auto a, auto b) { return V::add(a, b); });
+}
+
+template <class V>
 void gate_silu(const float* gate, const float* up, std::int64_t n, float* out) {
   map2<V>(gate, up, n, out, [](auto g, auto u) { return V::mul(V::mul(g, sigmoid<V>(g)), u); });
 }
@@ -53,6 +66,11 @@ void gate_clamped_swiglu(const float* gate, const float* up, std::int64_t n, flo
     const auto swish = V::mul(x, sigmoid<V>(V::mul(V::broadcast(1.702f), x)));
     return V::mul(swish, V::add(linear, V::broadcast(1.0f)));
   });
+}
+
+template <class V>
+void multiply(const float* a, const float* b, std::int64_t n, float* out) {
+  map2<V>(a, b, n, out, [](auto x, auto y) { return V::mul(x, y); });
 }
 
 template <class V>

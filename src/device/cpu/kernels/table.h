@@ -2,8 +2,10 @@
 #pragma once
 
 #include "device/cpu/kernels.h"
+#include "device/cpu/kernels/activate.h"
 #include "device/cpu/kernels/attention.h"
 #include "device/cpu/kernels/matmul.h"
+#include "device/cpu/kernels/recurrent.h"
 #include "device/cpu/kernels/rows.h"
 #include "formats/all.h"
 
@@ -22,14 +24,24 @@ constexpr KernelTable make_kernel_table(const char* name) {
   table.quantize_q8x32 = quantize_q8x32<V>;
   table.quantize_q8x256 = quantize_q8x256<V>;
   table.rms_norm = rms_norm<V>;
+  table.layer_norm = layer_norm<V>;
   table.attention_f32 = attention<V, CacheF32<V>>;
   table.attention_f16 = attention<V, CacheF16<V>>;
   table.gate_silu = gate_silu<V>;
   table.gate_gelu_tanh = gate_gelu_tanh<V>;
   table.gate_sigmoid = gate_sigmoid<V>;
   table.gate_clamped_swiglu = gate_clamped_swiglu<V>;
+  table.multiply = multiply<V>;
   table.softcap = softcap<V>;
+  table.silu = activate<V, Silu>;
+  table.sigmoid = activate<V, Sigmoid>;
+  table.tanh = activate<V, Tanh>;
+  table.relu_squared = activate<V, ReluSquared>;
+  table.softplus = activate<V, Softplus>;
   table.scaled_add = scaled_add<V>;
+  table.exp_scaled = exp_scaled<V>;
+  table.dot = dot<V>;
+  table.state_step = state_step<V>;
   return table;
 }
 

@@ -45,6 +45,20 @@ typename V::F32 tanh(typename V::F32 x) {
   return V::sub(one, V::div(V::broadcast(2.0f), V::add(one, e)));
 }
 
+// ln(1 + e^x) = max(x, 0) + ln(1 + u) with u = e^-|x|, relative error below 1e-6 for x > -87.
+// ln(1 + u) = 2 (s + s^3 / 3 + ... + s^15 / 15) with s = u / (2 + u), which is at most 1/3.
+template <class V>
+typename V::F32 softplus(typename V::F32 x) {
+  // The operand order lets a NaN through.
+  const auto u = exp<V>(V::min(V::sub(V::zero(), x), x));
+  const auto s = V::div(u, V::add(V::broadcast(2.0f), u));
+  const auto s2 = V::mul(s, s);
+  const float factors[] = {2.0f / 13, 2.0f / 11, 2.0f / 9, 2.0f / 7, 2.0f / 5, 2.0f / 3, 2.0f};
+  auto sum = V::broadcast(2.0f / 15);
+  for (const float factor : factors) sum = V::fma(sum, s2, V::broadcast(factor));
+  return V::fma(sum, s, V::max(V::zero(), x));
+}
+
 // The sum of eight lanes in one fixed order.
 template <class V>
 float sum_lanes(typename V::F32 a) {

@@ -1,0 +1,16 @@
+// What Granite's dense and hybrid models share.
+#pragma once
+
+#include "models/blocks.h"
+
+namespace strata {
+
+struct GraniteMultipliers {
+  double embedding = 1.0;
+  double residual = 1.0;
+  double logits = 1.0;
+  bool rope = true;
+};
+Result<GraniteMultipliers> read_granite_multipliers(const ModelManifest& manifest);
+
+}  // namespace strata

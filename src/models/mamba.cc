@@ -1,0 +1,56 @@
+// mamba: Mamba 1. Every channel is a head with a time step of its own, of low rank.
+#include "models/ssm.h"
+
+namespace strata {
+namespace {
+
+ValueId mamba_block(ModelBuilder& model, const TransformerParams& params, const SsmParams& ssm,
+                    std::int32_t layer, ValueId normed) {
+  GraphBuilder& graph = model.graph();
+  const auto name = [&](std::string_view part) { return layer_tensor(layer, part); };
+  const auto projected = graph.matmul(
+      normed, model.linear(name("ssm_in"), std::int64_t{2} * ssm.inner, params.embedding));
+  const auto gate = graph.slice(projected, ssm.inner, ssm.inner);
+  const auto x =
+      short_conv_block(model, name("ssm_conv1d"), ssm.kernel, graph.slice(projected, 0, ssm.inner));
+  graph.activate(x, UnaryFunction::kSilu);
+
+  const auto selected = graph.matmul(
+      x, model.linear(name("ssm_x"), ssm.rank + std::int64_t{2} * ssm.state, ssm.inner));
+  SsmScanOp scan;
+  scan.x = x;
+  scan.dt = graph.matmul(graph.slice(selected, 0, ssm.rank),
+                         model.linear(name("ssm_dt"), ssm.inner, ssm.rank));
+  graph.activate(scan.dt, UnaryFunction::kSoftplus);
+  scan.b = graph.slice(selected, ssm.rank, ssm.state);
+  scan.c = graph.slice(selected, ssm.rank + ssm.state, ssm.state);
+  scan.a = model.table(name("ssm_a"), ssm.inner, ssm.state);
+  scan.d = model.vector(name("ssm_d"), ssm.inner);
+  scan.heads = ssm.inner;
+  scan.head_size = 1;
+  scan.state_size = ssm.state;
+  const auto gated = graph.gate(gate, graph.ssm_scan(scan), GateFunction::kSilu);
+  return graph.matmul(gated, model.linear(name("ssm_out"), params.embedding, ssm.inner));
+}
+
+}  // namespace
+
+Result<Graph> build_mamba(const ModelManifest& manifest) {
+  STRATA_ASSIGN(const TransformerParams p, read_transformer_params(manifest, LayerMix::kHybrid));
+  STRATA_ASSIGN(const SsmParams ssm, read_ssm_params(manifest));
+  STRATA_ASSIGN(const bool norms, manifest.boolean_or("ssm.dt_b_c_rms", false));
+  if (norms)
+    return unsupported("{} is set: norms on the time step and the state's inputs are not supported",
+                       manifest.full_key("ssm.dt_b_c_rms"));
+  ModelBuilder model(manifest, p);
+  GraphBuilder& graph = model.graph();
+  const auto embedding = model.matrix("token_embd.weight", p.vocabulary, p.embedding);
+  const auto x = graph.embed(embedding, 1.0f);
+  for (std::int32_t layer = 0; layer < p.layers; ++layer) {
+    const auto normed = layer_norm(model, p, layer, "attn_norm", x);
+    graph.add_to(x, mamba_block(model, p, ssm, layer, normed));
+  }
+  return model.finish(output_head(model, p, embedding, x));
+}
+
+}  // namespace strata
