@@ -24,8 +24,8 @@ class GraphBuilder {
 
   struct Linear {
     WeightId weight;
-    std::optional<WeightId> bias;
-    std::optional<WeightId> scale;
+    std::optional<WeightId> bias = std::nullopt;
+    std::optional<WeightId> scale = std::nullopt;
   };
   std::vector<ValueId> matmul(ValueId in, std::span<const Linear> linears);
   ValueId matmul(ValueId in, Linear linear);

@@ -7,7 +7,7 @@ ValueId gated_shared_expert(ModelBuilder& model, const TransformerParams& p, std
   GraphBuilder& graph = model.graph();
   const auto gate = graph.matmul(
       normed, {model.matrix(layer_tensor(layer, "ffn_gate_inp_shexp.weight"), 1, p.embedding),
-               std::nullopt, std::nullopt});
+               std::nullopt});
   return graph.gate(gate, shared_expert(model, layer, normed, width), GateFunction::kSigmoid);
 }
 

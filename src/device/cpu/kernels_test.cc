@@ -92,7 +92,8 @@ struct Activations {
   void add_row(const KernelTable& kernels, ActivationKind kind, const float* x) {
     std::vector<std::uint8_t> row(static_cast<std::size_t>(columns) * 4 + 64);
     if (kind == ActivationKind::kF32) {
-      std::memcpy(row.data(), x, static_cast<std::size_t>(columns) * 4);
+      const auto* bytes = reinterpret_cast<const std::uint8_t*>(x);
+      std::copy(bytes, bytes + columns * 4, row.begin());
       values.insert(values.end(), x, x + columns);
     } else if (kind == ActivationKind::kQ8x32) {
       kernels.quantize_q8x32(x, columns, row.data());
