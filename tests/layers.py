@@ -43,7 +43,7 @@ EXTERNAL = [
     (r"pcre2\.h", ["src/text/tokenizer/"]),
     (r"CLI/.*|histedit\.h|editline/.*", ["apps/"]),
     (r"gtest/.*|gmock/.*", ["tests/", "*_test.cc", "*/test_support.h"]),
-    (r"benchmark/.*", ["bench/"]),
+    (r"benchmark/.*", ["bench/", "*_bench.cc"]),
     (r"liburing\.h", ["src/weights/"]),
     (r"toml.*|openssl/.*|xxhash\.h|zstd\.h", ["src/", "apps/"]),
     (r"immintrin\.h|cpuid\.h|arm_neon\.h|sys/auxv\.h|asm/hwcap\.h", ["src/device/",
