@@ -55,6 +55,7 @@ fuzz: ## every fuzz target (or FUZZ_TARGET) for FUZZ_SECONDS from its seeds
 	tools/fuzz.sh build-asan $(FUZZ_SECONDS) $(FUZZ_TARGET)
 
 bench: ## microbenchmarks
+	tools/install_deps.sh build bench
 	$(call build,bench)
 	shopt -s nullglob; programs=(build-bench/*_bench); \
 	[ $${#programs[@]} -gt 0 ] || { echo "make bench: there are no benchmarks" >&2; exit 1; }; \

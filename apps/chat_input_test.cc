@@ -65,10 +65,10 @@ TEST(ChatSettings, SetsParametersByTheirNames) {
       {"stop", "END"}};
   for (const auto& [name, value] : values)
     EXPECT_TRUE(settings.set(name, value, kVocabulary).ok()) << name;
-  EXPECT_EQ(settings.sampling.temperature, 0.5f);
-  EXPECT_EQ(settings.sampling.top_k, 7);
-  EXPECT_EQ(settings.sampling.top_p, 0.25f);
-  EXPECT_EQ(settings.sampling.seed, 18446744073709551615u);
+  EXPECT_EQ(settings.sampling.params.temperature, 0.5f);
+  EXPECT_EQ(settings.sampling.params.top_k, 7);
+  EXPECT_EQ(settings.sampling.params.top_p, 0.25f);
+  EXPECT_EQ(settings.sampling.params.seed, 18446744073709551615u);
   EXPECT_EQ(settings.max_tokens, 12);
   EXPECT_EQ(settings.system, "Be kind");
   EXPECT_EQ(settings.think, false);
@@ -81,7 +81,8 @@ TEST(ChatSettings, RefusesWhatDoesNotFitAndKeepsTheValue) {
   const std::pair<const char*, const char*> values[] = {
       {"temperature", "warm"}, {"temperature", "0.5x"}, {"temperature", ""}, {"temperature", "nan"},
       {"temperature", "-1"},   {"top_k", "1.5"},        {"top_p", "2"},      {"max_tokens", "0"},
-      {"seed", "-1"},          {"think", "maybe"},      {"warmth", "1"}};
+      {"seed", "-1"},          {"think", "maybe"},      {"warmth", "1"},     {"mirostat", "1"},
+      {"samplers", "top_q"},   {"typical_p", "1.1"},    {"dry_base", "0.5"}};
   const std::string before = settings.describe();
   for (const auto& [name, value] : values) {
     const Status status = settings.set(name, value, kVocabulary);

@@ -49,6 +49,7 @@ class Chat {
   }
 
   Status run() {
+    STRATA_ASSIGN(sampling_, options_.settings.sampling.resolve(*model_.tokenizer));
     STRATA_ASSIGN(const auto reader, LineReader::create());
     say("{}, {} tokens of context. /help lists the commands.\n", model_.name,
         model_.engine->context());
@@ -115,8 +116,13 @@ class Chat {
       say("Write /set NAME VALUE, for example /set temperature 0.5.\n");
       return;
     }
-    const Status status = options_.settings.set(name, value, model_.engine->vocabulary());
+    ChatSettings changed = options_.settings;
+    const Status status = changed.set(name, value, model_.tokenizer->vocabulary_size());
     if (!status.ok()) return report(status);
+    auto sampling = changed.sampling.resolve(*model_.tokenizer);
+    if (!sampling.ok()) return report(sampling.status());
+    sampling_ = std::move(*sampling);
+    options_.settings = std::move(changed);
     if (name == "think" && model_.chat->thinking().switched_by.empty())
       say("This model's template has no switch for thinking: no effect.\n");
     session_.set_system(options_.settings.system);
@@ -185,7 +191,7 @@ class Chat {
       Request request;
       request.tokens = std::move(turn.prompt.tokens);
       request.tokens.insert(request.tokens.end(), answer.tokens().begin(), answer.tokens().end());
-      request.sampling = options_.settings.sampling;
+      request.sampling = sampling_;
       request.stop_tokens = stop_tokens_;
       const std::int32_t limit = options_.settings.max_tokens;
       request.max_tokens = limit > 0 ? limit - produced : -1;
@@ -214,6 +220,7 @@ class Chat {
 
   TalkingModel& model_;
   ChatOptions options_;
+  SamplingParams sampling_;  // of the settings, for requests
   Interrupts& interrupts_;
   std::vector<TokenId> stop_tokens_;
   ChatSession session_;

@@ -3,47 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <variant>
 
 #include "base/printable.h"
+#include "numbers.h"
 
 namespace strata::apps {
 namespace {
-
-struct Parameter {
-  std::string_view name;
-  std::variant<float SamplingParams::*, std::int32_t SamplingParams::*,
-               std::uint64_t SamplingParams::*>
-      field;
-};
-constexpr Parameter kParameters[] = {
-    {"temperature", &SamplingParams::temperature},
-    {"top_k", &SamplingParams::top_k},
-    {"top_p", &SamplingParams::top_p},
-    {"min_p", &SamplingParams::min_p},
-    {"repeat_penalty", &SamplingParams::repeat_penalty},
-    {"repeat_last_n", &SamplingParams::repeat_last_n},
-    {"presence_penalty", &SamplingParams::presence_penalty},
-    {"frequency_penalty", &SamplingParams::frequency_penalty},
-    {"seed", &SamplingParams::seed},
-};
 
 std::string canonical(std::string_view name) {
   std::string out(name);
   std::ranges::replace(out, '-', '_');
   return out == "temp" ? "temperature" : out;
-}
-
-template <typename T>
-Status parse_number(std::string_view name, std::string_view text, T& out) {
-  T value{};
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end || text.empty())
-    return invalid_argument("{}: '{}' is no fitting number", name, printable(text, 32));
-  out = value;
-  return {};
 }
 
 }  // namespace
@@ -56,20 +26,19 @@ Result<bool> parse_switch(std::string_view text) {
 
 Status ChatSettings::set(std::string_view given, std::string_view value, std::int32_t vocabulary) {
   const std::string name = canonical(given);
-  for (const Parameter& parameter : kParameters) {
-    if (parameter.name != name) continue;
-    SamplingParams changed = sampling;
-    STRATA_TRY(std::visit([&](auto field) { return parse_number(name, value, changed.*field); },
-                          parameter.field));
-    STRATA_TRY(changed.validate(vocabulary));
-    sampling = changed;
+  SamplingSettings changed = sampling;
+  const Status assigned = changed.assign(name, value, SamplingSettings::Origin::kChat);
+  if (assigned.code() != StatusCode::kNotFound) {
+    STRATA_TRY(assigned.with_context(name));
+    STRATA_TRY(changed.params.validate(vocabulary));
+    sampling = std::move(changed);
     return {};
   }
   if (name == "system") {
     system = replace_invalid_utf8(value);
   } else if (name == "max_tokens") {
     std::int32_t limit = 0;
-    STRATA_TRY(parse_number(name, value, limit));
+    STRATA_TRY(parse_number(value, limit).with_context(name));
     if (limit < -1 || limit == 0)
       return invalid_argument("max_tokens must be positive, or -1 for no limit");
     max_tokens = limit;
@@ -87,12 +56,10 @@ Status ChatSettings::set(std::string_view given, std::string_view value, std::in
 }
 
 std::string ChatSettings::describe() const {
-  std::string out;
+  std::string out = sampling.describe();
   const auto line = [&](std::string_view name, const auto& value) {
     out += fmt::format("  {:<18} {}\n", name, value);
   };
-  for (const Parameter& parameter : kParameters)
-    std::visit([&](auto field) { line(parameter.name, sampling.*field); }, parameter.field);
   line("max_tokens", max_tokens);
   for (const std::string& stop : stops) line("stop", '"' + printable(stop) + '"');
   line("think", !think ? "as the template has it" : *think ? "on" : "off");

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "base/status.h"
-#include "sample/sampler.h"
+#include "sampling_settings.h"
 
 namespace strata::apps {
 
 struct ChatSettings {
-  SamplingParams sampling;
+  SamplingSettings sampling;
   std::int32_t max_tokens = -1;  // of an answer; -1: no limit
   std::string system;
   std::optional<bool> think;  // nullopt: as the template has it

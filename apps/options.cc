@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <random>
 
 #include "base/printable.h"
 #include "say.h"
@@ -57,56 +56,6 @@ void add_engine_options(CLI::App& command, EngineOptions& options) {
   command.add_option("--step-rows", options.step_rows, "Tokens computed per step")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-}
-
-void add_sampling_options(CLI::App& command, SamplingParams& params) {
-  params.seed = std::random_device{}();
-  command.add_option("--temperature,--temp", params.temperature, "0 always takes the best token")
-      ->capture_default_str();
-  command.add_option("--top-k", params.top_k, "Keep the k best tokens; 0: all")
-      ->capture_default_str();
-  command.add_option("--top-p", params.top_p, "Keep the best tokens up to this probability")
-      ->capture_default_str();
-  command.add_option("--min-p", params.min_p, "Keep tokens this probable next to the best")
-      ->capture_default_str();
-  command.add_option("--repeat-penalty", params.repeat_penalty, "1: none")->capture_default_str();
-  command
-      .add_option("--repeat-last-n", params.repeat_last_n,
-                  "Tokens that penalties look back at; -1: all")
-      ->capture_default_str();
-  command.add_option("--presence-penalty", params.presence_penalty)->capture_default_str();
-  command.add_option("--frequency-penalty", params.frequency_penalty)->capture_default_str();
-  command.add_option_function<std::string>(
-      "--seed",
-      [&params](const std::string& text) {
-        const auto [end, error] =
-            std::from_chars(text.data(), text.data() + text.size(), params.seed);
-        if (error != std::errc() || end != text.data() + text.size())
-          throw CLI::ValidationError("--seed", "'" + text + "' is no integer from 0 to 2^64 - 1");
-      },
-      "Makes answers repeatable (default: random)");
-  command
-      .add_flag_callback(
-          "--greedy", [&params] { params.temperature = 0; }, "The same as --temperature 0")
-      ->excludes("--temperature");
-  command
-      .add_option_function<std::vector<std::string>>(
-          "--logit-bias",
-          [&params](const std::vector<std::string>& list) {
-            for (const std::string& item : list) {
-              TokenId token = 0;
-              const char* end = item.data() + item.size();
-              const auto [at, error] = std::from_chars(item.data(), end, token);
-              char* rest = nullptr;
-              const float bias = at < end && *at == '=' ? std::strtof(at + 1, &rest) : 0;
-              if (error != std::errc() || rest == nullptr || rest == at + 1 || *rest != '\0')
-                throw CLI::ValidationError("--logit-bias",
-                                           "'" + item + "' is not of the form ID=VALUE");
-              params.logit_bias.emplace_back(token, bias);
-            }
-          },
-          "ID=VALUE, added to a token's logit; -inf forbids it (repeatable)")
-      ->allow_extra_args(false);
 }
 
 void set_action(CLI::App& command, int& exit_code, std::function<Result<int>()> work) {

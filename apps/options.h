@@ -12,9 +12,6 @@ namespace strata::apps {
 // --threads, --isa, --context, --memory, --reference, --step-rows.
 void add_engine_options(CLI::App& command, EngineOptions& options);
 
-// --temperature, --top-k, ..., --seed, --greedy. Without --seed each run draws its own.
-void add_sampling_options(CLI::App& command, SamplingParams& params);
-
 // "512M", "4G", "1.5GiB" or plain bytes.
 Result<Bytes> parse_size(std::string_view text);
 

@@ -72,8 +72,9 @@ Result<std::optional<std::string>> read_prompt(const Options& options) {
 
 class OneAnswer {
  public:
-  OneAnswer(TalkingModel& model, const Options& options, Interrupts& interrupts)
-      : model_(model), options_(options), interrupts_(interrupts) {}
+  OneAnswer(TalkingModel& model, const Options& options, SamplingParams sampling,
+            Interrupts& interrupts)
+      : model_(model), options_(options), sampling_(std::move(sampling)), interrupts_(interrupts) {}
 
   Result<int> run(std::string_view text) {
     STRATA_ASSIGN(ChatPrompt prompt, make_prompt(text));
@@ -86,7 +87,7 @@ class OneAnswer {
       texts.emplace_back(*model_.tokenizer, options_.settings.stops, tags, prompt.starts_thinking);
     Request request;
     request.tokens = std::move(prompt.tokens);
-    request.sampling = options_.settings.sampling;
+    request.sampling = sampling_;
     request.max_tokens = options_.settings.max_tokens;
     request.stop_tokens = model_.stop_tokens();
     if (options_.choices > 1) STRATA_TRY(announce(1));
@@ -155,11 +156,12 @@ class OneAnswer {
   void print_figures(const Timing& timing) const {
     say("{:<12} {:.3f} s\n{}{:<12} peak {}, planned {}\n{:<12} {}\n", "load", model_.load_seconds,
         describe(timing), "memory", human_bytes(peak_resident_bytes()),
-        human_bytes(model_.engine->plan().total()), "seed", options_.settings.sampling.seed);
+        human_bytes(model_.engine->plan().total()), "seed", sampling_.seed);
   }
 
   TalkingModel& model_;
   const Options& options_;
+  SamplingParams sampling_;
   Interrupts& interrupts_;
 };
 
@@ -173,7 +175,7 @@ Status check_chat(const TalkingModel& model, const Options& options) {
   return {};
 }
 
-Result<int> run(Options options, const CLI::App& command) {
+Result<int> run(Options options) {
   occupy_standard_descriptors();
   std::signal(SIGPIPE, SIG_DFL);  // a reader that has enough ends the program without a word
   STRATA_ASSIGN(const std::optional<std::string> prompt, read_prompt(options));
@@ -185,12 +187,15 @@ Result<int> run(Options options, const CLI::App& command) {
   if (!prompt) STRATA_TRY(check_chat(model, options));
   if (options.settings.think && (!model.chat || model.chat->thinking().switched_by.empty()))
     say("note: this model's template has no switch for thinking: no effect\n");
-  take_file_sampling(model.manifest->metadata(), command, options.settings.sampling);
-  STRATA_TRY(options.settings.sampling.validate(model.tokenizer->vocabulary_size()));
+  SamplingSettings& settings = options.settings.sampling;
+  for (const std::string& note :
+       settings.take_from_file(model.manifest->metadata(), model.tokenizer->vocabulary_size()))
+    say("note: {}\n", note);
+  STRATA_ASSIGN(SamplingParams sampling, settings.resolve(*model.tokenizer));
   const Status loaded = model.load(options.engine, interrupts);
   if (loaded.code() == StatusCode::kCancelled) return kInterruptedExit;
   STRATA_TRY(loaded);
-  if (prompt) return OneAnswer(model, options, interrupts).run(*prompt);
+  if (prompt) return OneAnswer(model, options, std::move(sampling), interrupts).run(*prompt);
   if (options.verbose) say("{:<12} {:.3f} s\n", "load", model.load_seconds);
   STRATA_TRY(
       run_chat(model, {options.settings, options.context_shift, options.verbose}, interrupts));
@@ -232,7 +237,7 @@ void add_run(CLI::App& app, int& exit_code) {
   add_engine_options(*command, options->engine);
   command->footer(
       "The model file's general.sampling.* values replace the defaults of options not given.");
-  set_action(*command, exit_code, [options, command] { return run(*options, *command); });
+  set_action(*command, exit_code, [options] { return run(*options); });
 }
 
 }  // namespace strata::apps

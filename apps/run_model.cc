@@ -134,18 +134,4 @@ Result<ChatPrompt> TalkingModel::plain(std::string_view text, bool control_token
   return prompt;
 }
 
-void take_file_sampling(const Metadata& metadata, const CLI::App& given, SamplingParams& params) {
-  const auto take = [&](const char* key, const char* option, auto& field) {
-    using Field = std::remove_reference_t<decltype(field)>;
-    const auto value = metadata.get_float(fmt::format("general.sampling.{}", key));
-    if (value.ok() && given.count(option) == 0) field = static_cast<Field>(*value);
-  };
-  if (given.count("--greedy") == 0) take("temp", "--temperature", params.temperature);
-  take("top_k", "--top-k", params.top_k);
-  take("top_p", "--top-p", params.top_p);
-  take("min_p", "--min-p", params.min_p);
-  take("penalty_repeat", "--repeat-penalty", params.repeat_penalty);
-  take("penalty_last_n", "--repeat-last-n", params.repeat_last_n);
-}
-
 }  // namespace strata::apps

@@ -2,7 +2,6 @@
 // they are needed.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,8 +44,5 @@ struct TalkingModel {
   // Of the answers; none without a template.
   ThinkingTags thinking_tags() const { return chat ? chat->thinking().tags : ThinkingTags(); }
 };
-
-// The defaults that the file recommends in general.sampling.*, but for options in `given`.
-void take_file_sampling(const Metadata& metadata, const CLI::App& given, SamplingParams& params);
 
 }  // namespace strata::apps

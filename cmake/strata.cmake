@@ -1,4 +1,4 @@
-# Flags and the two rules by which a folder becomes a library and a test program.
+# Flags and the rules by which a folder becomes a library, a test program and a benchmark.
 
 # -ffp-contract=off: a fused multiply-add happens only where the source says fma.
 add_library(strata_flags INTERFACE)
@@ -22,14 +22,16 @@ if(STRATA_FUZZ)
 endif()
 
 # strata_folder(name path DEPS libraries...): src/<path>/*.cc become the library strata_<name>,
-# src/<path>/*_test.cc the test program <name>_test.
+# src/<path>/*_test.cc the test program <name>_test, src/<path>/*_bench.cc <name>_bench.
 function(strata_folder name path)
   cmake_parse_arguments(ARG "" "" "DEPS;EXTRA_SOURCES" ${ARGN})
   set(folder ${PROJECT_SOURCE_DIR}/src/${path})
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc)
   set(tests ${sources})
-  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  set(benchmarks ${sources})
+  list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER benchmarks INCLUDE REGEX "_bench\\.cc$")
   if(sources OR ARG_EXTRA_SOURCES)
     add_library(strata_${name} STATIC ${sources} ${ARG_EXTRA_SOURCES})
     target_link_libraries(strata_${name} PUBLIC strata_flags ${ARG_DEPS})
@@ -40,6 +42,17 @@ function(strata_folder name path)
   if(tests AND STRATA_TESTS)
     strata_test(${name}_test SOURCES ${tests} DEPS strata_${name})
   endif()
+  if(benchmarks AND STRATA_BENCH)
+    strata_bench(${name}_bench SOURCES ${benchmarks} DEPS strata_${name})
+  endif()
+endfunction()
+
+# strata_bench(name SOURCES files... DEPS libraries...): a program of Google Benchmark; `make bench`
+# runs them all.
+function(strata_bench name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE strata_flags ${ARG_DEPS} benchmark::benchmark_main)
 endfunction()
 
 # strata_test(name SOURCES files... DEPS libraries...): a GoogleTest program run by ctest.

@@ -239,6 +239,38 @@ TEST_F(EngineTest, ManyRequestsFinishInAScarceCache) {
               sinks[static_cast<std::size_t>(i)]->tokens[0]);
 }
 
+// Mirostat's draws depend on all that were made before, DRY's on all tokens.
+TEST_F(EngineTest, StatefulSamplingSurvivesForksAndPreemption) {
+  auto engine = load({.context = 128, .sequences = 1});
+  const auto request = [](int i) {
+    Request out = greedy(prompt(40, i), 40);
+    out.sampling.temperature = 1.5f;
+    out.sampling.mirostat = 2;
+    out.sampling.mirostat_eta = 0.7f;
+    out.sampling.mirostat_tau = 3;
+    out.sampling.dry_multiplier = 0.8f;
+    out.sampling.seed = static_cast<std::uint64_t>(i);
+    return out;
+  };
+  std::vector<std::shared_ptr<Collector>> sinks;
+  for (int i = 0; i < 8; ++i) {
+    sinks.push_back(std::make_shared<Collector>(2));
+    Request two = request(i);
+    two.choices = 2;
+    ASSERT_TRUE(engine->submit(two, sinks.back()).ok());
+  }
+  for (auto& sink : sinks) sink->wait();
+  EXPECT_GT(engine->stats().preemptions, 0);
+  for (int i = 0; i < 8; ++i) {
+    const auto& tokens = sinks[static_cast<std::size_t>(i)]->tokens;
+    EXPECT_EQ(run(*engine, request(i))->tokens[0], tokens[0]);
+    EXPECT_NE(tokens[1], tokens[0]);
+    Request two = request(i);
+    two.choices = 2;
+    EXPECT_EQ(run(*engine, two)->tokens[1], tokens[1]);
+  }
+}
+
 TEST_F(EngineTest, RefusesBadRequestsNamingWhatIsWrong) {
   auto engine = load({.context = 64});
   const auto refusal = [&](const Request& request) {

@@ -45,7 +45,7 @@ EXTERNAL = [
     (r"pcre2\.h", ["src/text/tokenizer/"]),
     (r"CLI/.*|histedit\.h|editline/.*", ["apps/"]),
     (r"gtest/.*|gmock/.*", ["tests/", "*_test.cc", "*/test_support.h"]),
-    (r"benchmark/.*", ["bench/"]),
+    (r"benchmark/.*", ["bench/", "*_bench.cc"]),
     (r"curl/.*|zip\.h", ["src/hub/"]),
     (r"liburing\.h", ["src/weights/"]),
     (r"toml.*|openssl/.*|xxhash\.h|zstd\.h", ["src/", "apps/"]),

@@ -65,6 +65,8 @@ class Layers(unittest.TestCase):
         self.good("src/base/a_test.cc", '"tests/shared_data.h"', "<gtest/gtest.h>")
         self.bad("src/base/a.cc", '"tests/shared_data.h"', "not for this folder")
         self.bad("src/base/a.cc", "<gtest/gtest.h>", "no place here")
+        self.good("src/base/a_bench.cc", "<benchmark/benchmark.h>")
+        self.bad("src/base/a_test.cc", "<benchmark/benchmark.h>", "no place here")
         self.bad("src/base/a_test.cc", '"graph/op.h"', "not for this folder")
 
     def test_libraries_stay_in_their_folders(self):

@@ -13,13 +13,15 @@ test_packages=(
   clang clang-format clang-tidy libclang-rt-14-dev
   g++-aarch64-linux-gnu qemu-user-static googletest
 )
+bench_packages=(libbenchmark-dev)
 
 wanted=()
 for set in "$@"; do
   case "$set" in
     build) wanted+=("${build_packages[@]}") ;;
     test) wanted+=("${test_packages[@]}") ;;
-    *) echo "install_deps.sh: no set '$set'; there are: build, test" >&2; exit 2 ;;
+    bench) wanted+=("${bench_packages[@]}") ;;
+    *) echo "install_deps.sh: no set '$set'; there are: build, test, bench" >&2; exit 2 ;;
   esac
 done
 

@@ -77,6 +77,24 @@ TEST(Math, ExpF64HoldsItsBoundOverItsRange) {
   EXPECT_LE(worst, 1.01 + kReferenceError);
 }
 
+TEST(Math, ExpNegativeHoldsItsBound) {
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<double> wide(-708.0, 0.0), narrow(-1.0, 0.0);
+  double worst = 0;
+  for (int i = 0; i < kSamples; ++i) {
+    for (const double x : {wide(random), narrow(random)}) {
+      const auto expected = std::exp(static_cast<long double>(x));
+      worst = std::max(worst, relative_error(exp_negative(x), expected));
+    }
+  }
+  std::cout << "exp_negative: " << worst << "\n";
+  EXPECT_LE(worst, 0x1p-41);
+  EXPECT_EQ(exp_negative(0.0), 1.0);
+  EXPECT_EQ(exp_negative(-0.0), 1.0);
+  EXPECT_EQ(exp_negative(-1e300), exp_negative(-708.0));
+  EXPECT_EQ(exp_negative(-kInfinity), exp_negative(-708.0));
+}
+
 TEST(Math, ExpF64HandlesTheEnds) {
   EXPECT_EQ(exp_f64(0.0), 1.0);
   EXPECT_EQ(exp_f64(kInfinity), kInfinity);

@@ -26,6 +26,7 @@ struct Choice {
   RequestId request;
   std::int32_t index = 0;
   std::int32_t generated = 0;
+  SamplerState sampler;  // after its last token; preemption recomputes tokens but draws none again
 };
 
 struct ActiveRequest {
@@ -70,6 +71,12 @@ class EngineLoop final : public Engine {
     std::shared_ptr<Sink> sink;
   };
 
+  // A token and what its sequence's next draw needs to know.
+  struct Drawn {
+    TokenId token = 0;
+    SamplerState sampler;
+  };
+
   // What the loop decided for one slice of a step.
   struct Outcome {
     SequenceId sequence;
@@ -77,7 +84,7 @@ class EngineLoop final : public Engine {
     std::vector<TokenId> appended;
     bool computed_all = false;  // nothing pending is left
     Verdict verdict;
-    std::vector<TokenId> siblings;  // first tokens of the request's further choices
+    std::vector<Drawn> siblings;  // first of the request's further choices
   };
 
   Status check(const Request& request) const;
@@ -212,7 +219,7 @@ void EngineLoop::start(Submission submission) {
       {sequence, request.tokens, request.logit_positions, request.max_tokens != 0, 0});
   ActiveRequest active{std::move(request), std::move(submission.sink), 1, false, {sequence}};
   requests_.emplace(submission.id, std::move(active));
-  choices_.emplace(sequence, Choice{submission.id, 0, 0});
+  choices_.emplace(sequence, Choice{submission.id, 0, 0, {}});
   if (!status.ok()) finish(sequence, {true, FinishReason::kError, status});
 }
 
@@ -275,28 +282,30 @@ void EngineLoop::choose(const SequenceSlice& slice, std::span<const float> logit
   Choice& choice = choices_.at(slice.sequence);
   ActiveRequest& active = requests_.at(choice.request);
   const std::vector<TokenId>& history = scheduler_.find(slice.sequence)->tokens;
-  const auto pick = [&](std::int32_t stream) {
-    return sampler_.sample(logits, active.request.sampling, history,
-                           {active.request.sampling.seed, static_cast<std::uint32_t>(stream),
-                            static_cast<std::uint32_t>(history.size())});
-  };
   // The prompt's last logits start every choice of the request.
-  std::vector<TokenId> chosen;
+  std::vector<Drawn> drawn;
   const std::int32_t first = choice.index;
   const std::int32_t last = active.forked ? first : active.request.choices - 1;
   for (std::int32_t stream = first; stream <= last; ++stream) {
-    const auto token = pick(stream);
+    Drawn next{0, choice.sampler};
+    const auto token =
+        sampler_.sample(logits, active.request.sampling, history,
+                        {active.request.sampling.seed, static_cast<std::uint32_t>(stream),
+                         static_cast<std::uint32_t>(history.size())},
+                        next.sampler);
     if (!token.ok()) {
       outcome.verdict = {true, FinishReason::kError, token.status()};
       return;
     }
-    chosen.push_back(*token);
+    next.token = *token;
+    drawn.push_back(next);
   }
+  choice.sampler = drawn.front().sampler;
+  outcome.appended = {drawn.front().token};
+  outcome.siblings.assign(drawn.begin() + 1, drawn.end());
   active.forked = true;
-  outcome.appended = {chosen.front()};
-  outcome.siblings.assign(chosen.begin() + 1, chosen.end());
   outcome.verdict =
-      judge(active, choice, chosen.front(), static_cast<Position>(history.size()) + 1);
+      judge(active, choice, outcome.appended.front(), static_cast<Position>(history.size()) + 1);
 }
 
 // Reports a chosen token and says whether it is the choice's last. `length`: tokens known with it.
@@ -343,12 +352,13 @@ void EngineLoop::fork_siblings(const Outcome& outcome) {
   active.open_choices += static_cast<std::int32_t>(outcome.siblings.size());
   for (std::size_t i = 0; i < outcome.siblings.size(); ++i) {
     const SequenceId child{next_sequence_++};
-    Choice& choice =
-        choices_.emplace(child, Choice{id, static_cast<std::int32_t>(i) + 1, 0}).first->second;
+    const auto& [token, sampler] = outcome.siblings[i];
+    const Choice started{id, static_cast<std::int32_t>(i) + 1, 0, sampler};
+    Choice& choice = choices_.emplace(child, started).first->second;
     active.sequences.push_back(child);
-    Verdict verdict = judge(active, choice, outcome.siblings[i], length);
+    Verdict verdict = judge(active, choice, token, length);
     if (!verdict.finished) {
-      const Status status = scheduler_.fork(outcome.sequence, child, outcome.siblings[i]);
+      const Status status = scheduler_.fork(outcome.sequence, child, token);
       if (!status.ok()) verdict = {true, FinishReason::kError, status};
     }
     if (verdict.finished) finish(child, verdict);

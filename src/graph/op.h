@@ -48,7 +48,7 @@ struct Projection {
   WeightId weight;
   std::optional<WeightId> bias;  // one slice per slice of the weight
   ValueId out;
-  std::optional<WeightId> scale;
+  std::optional<WeightId> scale = std::nullopt;
 };
 // With `parts` > 1 a row is that many equal parts, and part p of the input times slice p of the
 // weight gives part p of the output.

@@ -28,10 +28,13 @@ struct RandomKey {
   std::uint32_t position = 0;  // of the token to choose
 };
 
+// What a number decides; those for one token are independent.
+enum class RandomUse : std::uint32_t { kDraw = 0, kXtc = 1 };
+
 // Uniform in [0, 1), 53 bits.
-constexpr double uniform(const RandomKey& key) {
+constexpr double uniform(const RandomKey& key, RandomUse use = RandomUse::kDraw) {
   const auto words =
-      philox({key.position, key.stream, 0, 0},
+      philox({key.position, key.stream, static_cast<std::uint32_t>(use), 0},
              {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)});
   const std::uint64_t bits = (std::uint64_t{words[0]} << 32 | words[1]) >> 11;
   return static_cast<double>(bits) * 0x1p-53;

@@ -1,47 +1,36 @@
 // Sampler: one row of logits in, one token out. Pure but for its scratch memory: the choice depends
-// on the logits, the parameters, the history and the key alone.
+// on the logits, the parameters, the history, the key and the sequence's state alone.
 //
-// Order: penalties, bias, top-k, top-p, min-p, temperature, then a draw from what is left. Equal
+// Bias first, then the stages in the order of the parameters, then a draw from what is left. Equal
 // logits rank by token id, lower first.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "base/units.h"
 #include "sample/random.h"
+#include "sample/repetition.h"
+#include "sample/sampling_params.h"
 
 namespace strata {
 
-struct SamplingParams {
-  float temperature = 0.8f;  // 0: always the largest logit
-  std::int32_t top_k = 40;   // keep the k largest; 0: all
-  float top_p = 0.95f;       // keep the fewest whose probabilities sum to p; 1: all
-  float min_p = 0.05f;       // keep those at least this part as probable as the largest; 0: all
-  // Over the last repeat_last_n tokens (0: none, -1: all): logits of tokens that occur are divided
-  // (if positive) or multiplied by repeat_penalty, then lowered by presence_penalty, and by
-  // frequency_penalty for every time.
-  float repeat_penalty = 1.0f;
-  std::int32_t repeat_last_n = 64;
-  float presence_penalty = 0;
-  float frequency_penalty = 0;
-  std::vector<std::pair<TokenId, float>> logit_bias;  // added; -infinity forbids
-  std::uint64_t seed = 0;
-
-  // Errors name the field and its range.
-  Status validate(std::int32_t vocabulary) const;
+// What a sequence's earlier draws left for its next one; a new sequence starts with none.
+struct SamplerState {
+  std::optional<double> mirostat_mu;  // the largest surprise allowed, in bits
 };
 
 // One per thread; keeps its buffers from call to call.
 class Sampler {
  public:
-  // REQUIRES: params are valid for logits.size() tokens; history ids lie below it. Fails where a
-  // logit is not a number or no token is possible.
+  // REQUIRES: params are valid for logits.size() tokens; history ids lie below it. Fails, the state
+  // as it was, where a logit is not a number or no token is possible.
   Result<TokenId> sample(std::span<const float> logits, const SamplingParams& params,
-                         std::span<const TokenId> history, const RandomKey& key);
+                         std::span<const TokenId> history, const RandomKey& key,
+                         SamplerState& state);
 
  private:
   struct Candidate {
@@ -54,17 +43,37 @@ class Sampler {
   };
 
   Status gather(std::span<const float> logits);
+  void add_bias(const SamplingParams& params);
+  void run(SamplingStage stage, const SamplingParams& params, std::span<const TokenId> history,
+           const RandomKey& key);
   void penalize(const SamplingParams& params, std::span<const TokenId> history);
+  void penalize_repetition(const SamplingParams& params, std::span<const TokenId> history);
+  void keep_top_n_sigma(float n);
   void keep_top_k(std::int32_t k);
-  void keep_top_p(float p);
-  void keep_min_p(float p);
-  std::size_t sort_more(std::size_t sorted);
-  TokenId draw(float temperature, const RandomKey& key);
+  void keep_typical(const SamplingParams& params);
+  void keep_top_p(const SamplingParams& params);
+  void keep_min_p(const SamplingParams& params);
+  void drop_top_choices(const SamplingParams& params, const RandomKey& key);
+  void apply_temperature(const SamplingParams& params);
+  void keep_up_to_surprise(double bits);
+  void keep_best();
+  void keep_nearest(double mass, std::size_t least);
 
-  std::vector<Candidate> candidates_;
-  std::size_t sorted_ = 0;  // the first so many are the best, in order
-  std::vector<double> weights_;
+  Candidate* find(TokenId token);  // null where it is none
+  template <typename Change>
+  void change_logit(TokenId token, Change change);
+  Candidate best() const;
+  double weigh();
+  double mean_distance(double total) const;
+  std::size_t draw(double total, const RandomKey& key) const;
+
+  std::vector<Candidate> candidates_;  // ascending tokens, finite logits
+  std::vector<double> distances_;      // of the candidates' logits to the largest
+  std::vector<double> weights_;        // e^-distance
+  std::vector<Candidate> ranked_;
+  std::vector<std::size_t> ranks_;
   std::vector<TokenId> recent_;
+  RepetitionFinder repetitions_;
 };
 
 struct LogProbability {

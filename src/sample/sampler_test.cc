@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <tuple>
 
 namespace strata {
 namespace {
@@ -24,7 +27,8 @@ SamplingParams open_params() {
 TokenId sample_one(const std::vector<float>& logits, const SamplingParams& params,
                    const std::vector<TokenId>& history = {}, RandomKey key = {}) {
   Sampler sampler;
-  const auto token = sampler.sample(logits, params, history, key);
+  SamplerState state;
+  const auto token = sampler.sample(logits, params, history, key, state);
   EXPECT_TRUE(token.ok()) << token.status().message();
   return token.ok() ? *token : -1;
 }
@@ -33,9 +37,11 @@ TokenId sample_one(const std::vector<float>& logits, const SamplingParams& param
 std::map<TokenId, int> draws(const std::vector<float>& logits, const SamplingParams& params,
                              int count = 4000) {
   Sampler sampler;
+  SamplerState state;
   std::map<TokenId, int> seen;
   for (int i = 0; i < count; ++i)
-    ++seen[*sampler.sample(logits, params, {}, {params.seed, 0, static_cast<std::uint32_t>(i)})];
+    ++seen[*sampler.sample(logits, params, {}, {params.seed, 0, static_cast<std::uint32_t>(i)},
+                           state)];
   return seen;
 }
 
@@ -135,12 +141,44 @@ TEST(Sampler, TopPKeepsTheFewestThatReachIt) {
   EXPECT_EQ(tokens_of(draws(logits, params)), (std::vector<TokenId>{1}));
 }
 
-// Sorting only what is needed must not change which tokens stay.
-TEST(Sampler, TopPWorksPastTheFirstSortedPiece) {
+// Sorting only near the border must not change which tokens stay.
+TEST(Sampler, TopPOfEqualsKeepsTheLowerIds) {
   const std::vector<float> logits(5000, 0.25f);
   auto params = open_params();
   params.top_p = 0.1f;
-  for (const auto& [token, count] : draws(logits, params)) EXPECT_LT(token, 501);
+  const auto seen = draws(logits, params);
+  for (const auto& [token, count] : seen) EXPECT_LT(token, 501);
+  EXPECT_GT(seen.size(), 400u);
+}
+
+// Against a full sort, on distributions from peaked to flat.
+TEST(Sampler, TopPAndTopKOfManyTokensAreThoseOfASort) {
+  for (const float spread : {0.0f, 0.01f, 1.0f, 30.0f}) {
+    std::vector<float> logits(3000);
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      logits[i] = spread * std::sin(static_cast<float>(i * i));
+    std::vector<TokenId> ranking(logits.size());
+    std::iota(ranking.begin(), ranking.end(), 0);
+    const auto logit = [&](TokenId t) { return logits[static_cast<std::size_t>(t)]; };
+    std::ranges::stable_sort(ranking, std::greater(), logit);
+    double total = 0, sum = 0;
+    for (const TokenId t : ranking) total += std::exp(double{logit(t)} - logit(ranking[0]));
+    std::size_t nucleus = 0;
+    while (sum < 0.7 * total)
+      sum += std::exp(double{logit(ranking[nucleus++])} - logit(ranking[0]));
+    auto params = open_params();
+    params.top_p = 0.7f;
+    params.top_k = 600;
+    for (auto [k, p, kept] : {std::tuple(600, 1.0f, std::size_t{600}), {0, 0.7f, nucleus}}) {
+      params.top_k = k;
+      params.top_p = p;
+      std::vector<TokenId> best(ranking.begin(),
+                                ranking.begin() + static_cast<std::ptrdiff_t>(kept));
+      std::ranges::sort(best);
+      for (const auto& [token, count] : draws(logits, params, 2000))
+        EXPECT_TRUE(std::ranges::binary_search(best, token)) << token << " of " << kept;
+    }
+  }
 }
 
 TEST(Sampler, MinPKeepsThoseNearTheBest) {
@@ -158,6 +196,162 @@ TEST(Sampler, FiltersComeBeforeTheTemperature) {
   params.temperature = 100;
   params.min_p = 0.1f;
   EXPECT_EQ(tokens_of(draws({0, -2, -3}, params)), (std::vector<TokenId>{0, 1}));
+}
+
+TEST(Sampler, MinKeepHoldsAgainstEveryFilterByProbability) {
+  const std::vector<float> logits = {5, 4, 1, 0};
+  for (const auto narrow :
+       {+[](SamplingParams& p) { p.top_p = 0.01f; }, +[](SamplingParams& p) { p.min_p = 0.99f; },
+        +[](SamplingParams& p) { p.typical_p = 0.01f; }}) {
+    auto params = open_params();
+    narrow(params);
+    EXPECT_EQ(draws(logits, params).size(), 1u);
+    params.min_keep = 2;
+    EXPECT_EQ(draws(logits, params).size(), 2u);
+  }
+}
+
+TEST(Sampler, XtcDropsAllButTheLeastOfTheProbableAsOftenAsTold) {
+  const std::vector<float> logits = {2, 1.9f, 1.8f, -2};
+  auto params = open_params();
+  params.xtc_probability = 1;
+  EXPECT_EQ(tokens_of(draws(logits, params)), (std::vector<TokenId>{2, 3}));
+  params.min_keep = 3;
+  EXPECT_EQ(draws(logits, params).size(), 4u);
+  params.min_keep = 0;
+  params.xtc_threshold = 0.6f;
+  EXPECT_EQ(draws(logits, params).size(), 4u);
+  params.xtc_threshold = 0.1f;
+  params.xtc_probability = 0.25f;
+  params.temperature = 0;
+  const auto seen = draws(logits, params);
+  EXPECT_EQ(tokens_of(seen), (std::vector<TokenId>{0, 2}));
+  EXPECT_NEAR(seen.at(2), 1000, 5 * std::sqrt(4000 * 0.25 * 0.75));
+}
+
+// Where XTC finds nothing to drop, its chance must leave no trace in the draw.
+TEST(Sampler, XtcHasRandomNumbersOfItsOwn) {
+  const std::vector<float> logits = {1, 0.5f, 0, -0.5f, 0.2f, 0.1f};
+  auto params = open_params();
+  const auto without = [&](std::uint32_t p) { return sample_one(logits, params, {}, {3, 0, p}); };
+  auto with = params;
+  with.xtc_probability = 0.5f;
+  with.xtc_threshold = 0.9f;
+  for (std::uint32_t p = 0; p < 200; ++p)
+    EXPECT_EQ(sample_one(logits, with, {}, {3, 0, p}), without(p));
+}
+
+TEST(Sampler, DryLowersWhatWouldProlongARepetition) {
+  SamplingParams params;
+  params.temperature = 0;
+  params.dry_multiplier = 1;
+  params.dry_base = 2;
+  const std::vector<TokenId> history = {0, 1, 2, 3, 4, 0, 1, 2};
+  // Three tokens are repeated, one more than allowed: 3 would be the fourth.
+  EXPECT_EQ(sample_one({0, 0, 0, 2.1f, 0}, params, history), 3);
+  EXPECT_EQ(sample_one({0, 0, 0, 1.9f, 0}, params, history), 0);
+  params.dry_allowed_length = 4;
+  EXPECT_EQ(sample_one({0, 0, 0, 1.9f, 0}, params, history), 3);
+  params.dry_allowed_length = 2;
+  params.dry_penalty_last_n = 5;
+  EXPECT_EQ(sample_one({0, 0, 0, 1.9f, 0}, params, history), 3);
+  params.dry_penalty_last_n = -1;
+  params.dry_breakers = {{1}};
+  EXPECT_EQ(sample_one({0, 0, 0, 1.9f, 0}, params, history), 3);
+  params.dry_breakers = {{3}};
+  EXPECT_EQ(sample_one({0, 0, 0, 1.9f, 0}, params, history), 3);
+}
+
+TEST(Sampler, DryStaysLinearAndFiniteOnLongRepetitions) {
+  SamplingParams params;
+  params.temperature = 0;
+  params.dry_multiplier = 100;
+  params.dry_base = 100;
+  const std::vector<TokenId> history(300000, 1);
+  EXPECT_EQ(sample_one({0, 3, -1}, params, history), 0);
+  EXPECT_EQ(sample_one({-kInfinity, 3, -kInfinity}, params, history), 1);
+}
+
+TEST(Sampler, MirostatHoldsTheSurpriseNearItsAim) {
+  std::vector<float> logits(2000);
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    logits[i] = 4 * std::sin(static_cast<float>(i * i));
+  auto params = open_params();
+  params.mirostat = 2;
+  params.mirostat_tau = 6;
+  Sampler sampler;
+  SamplerState state;
+  double last = 0, sum = 0;
+  constexpr int kCount = 2000;
+  for (int i = 0; i < kCount; ++i) {
+    ASSERT_TRUE(
+        sampler.sample(logits, params, {}, {1, 0, static_cast<std::uint32_t>(i)}, state).ok());
+    const double surprise = i == 0 ? 6 : 6 + (last - *state.mirostat_mu) / 0.1;
+    last = *state.mirostat_mu;
+    sum += surprise;
+  }
+  EXPECT_NEAR(sum / kCount, 6, 0.1);
+}
+
+TEST(Sampler, StagesRunInTheGivenOrder) {
+  auto params = open_params();
+  params.top_k = 2;
+  params.presence_penalty = 5;
+  params.order = *parse_sampling_order("penalties;top_k;temperature");
+  EXPECT_EQ(sample_one({4, 3, 2},
+                       [&] {
+                         auto p = params;
+                         p.temperature = 0;
+                         return p;
+                       }(),
+                       {0, 1}),
+            2);
+  params.order = *parse_sampling_order("top_k;penalties;temperature");
+  params.temperature = 0;
+  EXPECT_EQ(sample_one({4, 3, 2}, params, {0, 1}), 0);
+  params.temperature = 100;
+  params.top_k = 0;
+  params.min_p = 0.9f;
+  params.order = *parse_sampling_order("temperature;min_p");
+  EXPECT_EQ(tokens_of(draws({0, -2, -30}, params)), (std::vector<TokenId>{0, 1}));
+}
+
+TEST(Sampler, StagesLeftOutDoNotRun) {
+  auto params = open_params();
+  params.top_k = 1;
+  params.presence_penalty = 100;
+  params.order = *parse_sampling_order("min_p,temperature");
+  EXPECT_EQ(draws({1, 1.5f}, params).size(), 2u);
+}
+
+TEST(SamplingOrder, TakesTheCommonSpellingsAndRefusesOthers) {
+  const auto order = parse_sampling_order("top-k;nucleus;typical,temp;min-p;typ_p");
+  EXPECT_FALSE(order.ok());
+  EXPECT_EQ(to_string(*parse_sampling_order("top-k;nucleus;typical-p,temp;min-p;xtc")),
+            "top_k;top_p;typ_p;temperature;min_p;xtc");
+  EXPECT_EQ(*parse_sampling_order(to_string(SamplingParams().order)), SamplingParams().order);
+  for (const char* const text : {"", "top_k;", "mirostat", "top_k;top_k", "Top_K"})
+    EXPECT_FALSE(parse_sampling_order(text).ok()) << text;
+}
+
+TEST(Sampler, ExtremeLogitsAndParametersLeaveAToken) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  SamplingParams params;
+  params.temperature = 1e-30f;
+  params.repeat_penalty = 0.01f;
+  params.frequency_penalty = -100;
+  params.dynatemp_range = 100;
+  params.typical_p = 0;
+  params.top_n_sigma = 0.001f;
+  params.xtc_probability = 1;
+  for (const std::vector<float>& logits :
+       {std::vector<float>{kMost, -kMost, 0}, {-kMost, -kMost}, {0}, {1e30f, 1, -kInfinity}}) {
+    for (const std::int32_t mirostat : {0, 2}) {
+      params.mirostat = mirostat;
+      ASSERT_TRUE(params.validate(3).ok());
+      EXPECT_GE(sample_one(logits, params, {0, 0, 0}), 0);
+    }
+  }
 }
 
 TEST(Sampler, PenaltiesChangeLogitsByTheirFormula) {
@@ -202,14 +396,18 @@ TEST(Sampler, BiasIsAddedAndMinusInfinityForbids) {
 
 TEST(Sampler, LogitsThatAreNoNumbersAreErrorsThatNameTheToken) {
   Sampler sampler;
+  SamplerState state;
   for (const float bad : {std::nanf(""), kInfinity}) {
     const std::vector<float> logits = {0, bad, 1};
-    const auto token = sampler.sample(logits, open_params(), {}, {});
+    const auto token = sampler.sample(logits, open_params(), {}, {}, state);
     ASSERT_FALSE(token.ok());
     EXPECT_NE(token.status().message().find("token 1"), std::string::npos);
   }
   const std::vector<float> none = {-kInfinity, -kInfinity};
-  EXPECT_FALSE(sampler.sample(none, open_params(), {}, {}).ok());
+  EXPECT_FALSE(sampler.sample(none, open_params(), {}, {}, state).ok());
+  SamplingParams forbidding;
+  forbidding.logit_bias = {{0, -kInfinity}};
+  EXPECT_FALSE(sampler.sample(std::vector<float>{1}, forbidding, {}, {}, state).ok());
 }
 
 TEST(Sampler, ParametersOutOfRangeAreNamed) {
@@ -229,6 +427,22 @@ TEST(Sampler, ParametersOutOfRangeAreNamed) {
             std::string::npos);
   EXPECT_NE(refusal([](auto& p) { p.repeat_last_n = -2; }).find("repeat_last_n"),
             std::string::npos);
+  EXPECT_NE(refusal([](auto& p) { p.mirostat = 1; }).find("mirostat"), std::string::npos);
+  EXPECT_NE(refusal([](auto& p) {
+              p.temperature = 0;
+              p.order = {SamplingStage::kTopK};
+            }).find("temperature"),
+            std::string::npos);
+  EXPECT_NE(refusal([](auto& p) { p.dry_breakers = {{}}; }).find("dry_breakers"),
+            std::string::npos);
+  EXPECT_NE(refusal([](auto& p) {
+              p.dry_breakers = {{5}, {100}};
+            }).find("token 100"),
+            std::string::npos);
+  EXPECT_NE(refusal([](auto& p) {
+              p.dry_breakers = {{5}, {4}};
+            }).find("ascending"),
+            std::string::npos);
   EXPECT_NE(refusal([](auto& p) {
               p.logit_bias = {{100, 1.0f}};
             }).find("token 100"),
@@ -237,6 +451,23 @@ TEST(Sampler, ParametersOutOfRangeAreNamed) {
               p.logit_bias = {{1, nan}};
             }).find("token 1"),
             std::string::npos);
+}
+
+TEST(SamplingFields, RefuseNumbersOutsideTheirRange) {
+  for (const SamplingField& field : sampling_fields()) {
+    if (field.name == "seed") continue;
+    for (const double value : {field.low, field.high, field.low - 1, field.high * 2}) {
+      if (value > 1e9) continue;  // beyond what the member holds
+      SamplingParams params;
+      std::visit(
+          [&](auto member) {
+            params.*member = static_cast<std::remove_reference_t<decltype(params.*member)>>(value);
+          },
+          field.member);
+      const bool fits = value >= field.low && value <= field.high;
+      EXPECT_EQ(params.validate(100).ok(), fits) << field.name << ' ' << value;
+    }
+  }
 }
 
 TEST(Sampler, LogProbabilitiesAreTheLogSoftmax) {

@@ -74,6 +74,16 @@ class OneAnswer(unittest.TestCase):
         self.assertEqual(len(set(forced.split(b"\n")[0])), 1)
         self.assertIn(b"ID=VALUE", self.fails(TINY, "--logit-bias", "x=1", "hello", code=2))
         self.assertIn(b"top_p", self.fails(TINY, "--top-p", 3, "hello"))
+        self.assertIn(b"no sampler 'x'", self.fails(TINY, "--samplers", "x", "hello", code=2))
+        self.assertIn(b"1 to 40 are possible",
+                      self.fails(TINY, "--dry-multiplier", 1, "--dry-breaker", "-" * 41, "hello"))
+
+    def test_dry_keeps_an_answer_from_going_round(self):
+        def letters(*options):
+            return self.ok("-n", 30, "--raw", "--logit-bias", "65=1000", "--logit-bias", "66=990",
+                           *options, "hello").split(b"\n")[0]
+        self.assertEqual(len(set(letters())), 1)
+        self.assertGreater(len(set(letters("--dry-multiplier", 1))), 1)
 
     def test_errors_are_one_sentence(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -228,7 +238,7 @@ class Chat(unittest.TestCase):
         terminal.wait_for(">>> ")
         terminal.type("/show\r")
         shown = terminal.wait_for(">>> ")
-        self.assertRegex(shown, r"temperature +0\.25")
+        self.assertRegex(shown, r"temperature +0\.25 +\(set here\)")
         self.assertRegex(shown, r"architecture +llama")
         terminal.type("/nonsense\r")
         self.assertIn("no command /nonsense", terminal.wait_for(">>> "))
