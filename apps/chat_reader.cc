@@ -1,6 +1,7 @@
 #include "chat_reader.h"
 
 #include <histedit.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +29,26 @@ std::size_t opening_marks(std::string_view line) {
   const bool at_start = start.starts_with(kMarks);
   return at_start || start.starts_with("/set ") ? marks : std::string_view::npos;
 }
+
+// While it lives, the terminal hands over every key at once, Ctrl-C and Ctrl-D among them. libedit
+// sees to that only after it wrote the prompt; what a fast hand types in between would be echoed
+// twice, become a signal, or be lost.
+class KeysAtOnce {
+ public:
+  KeysAtOnce() { set(false); }
+  ~KeysAtOnce() { set(true); }
+  KeysAtOnce(const KeysAtOnce&) = delete;
+  KeysAtOnce& operator=(const KeysAtOnce&) = delete;
+
+ private:
+  static void set(bool by_line) {
+    constexpr tcflag_t kByLine = ICANON | ECHO | ISIG;
+    termios mode{};
+    if (tcgetattr(STDIN_FILENO, &mode) != 0) return;
+    mode.c_lflag = by_line ? mode.c_lflag | kByLine : mode.c_lflag & ~kByLine;
+    tcsetattr(STDIN_FILENO, TCSANOW, &mode);
+  }
+};
 
 class EditLineReader final : public LineReader {
  public:
@@ -66,6 +87,7 @@ class EditLineReader final : public LineReader {
   Outcome read(const std::string& prompt, std::string& line) override {
     prompt_ = prompt;
     interrupted_ = false;
+    const KeysAtOnce keys;
     int length = 0;
     const char* const text = el_gets(edit_, &length);
     if (interrupted_) return Outcome::kInterrupted;
