@@ -2,8 +2,8 @@
 """isa_symbols.py BUILD_FOLDER: an object of src/device/cpu/isa/ exports its kernel table alone.
 
 A weak symbol compiled with one ISA's flags may be the copy that the linker keeps for everybody, and
-then stops every machine without that ISA. Each file is compiled anew with the flags of the build
-and, as inlining hides such symbols, once more with -O0.
+then stops every machine without that ISA. The object of the build is checked and, as inlining hides
+such symbols, another one compiled with -O0.
 """
 
 import concurrent.futures
@@ -40,8 +40,23 @@ def compile_arguments(entry, source, object_file, more):
     return kept + more + ["-c", str(source), "-o", str(object_file)]
 
 
+def symbol_finding(object_file, label, nm="nm"):
+    """None, or what is wrong with an object."""
+    symbols = exported(nm, object_file)
+    if len(symbols) == WANTED_SYMBOLS:
+        return None
+    what = "".join(f"\n    {symbol}" for symbol in symbols[:20])
+    return f"{label} exports {len(symbols)} symbols, not {WANTED_SYMBOLS}:{what}"
+
+
+def built_object(entry):
+    """The object that the build made of an entry."""
+    arguments = entry.get("arguments") or shlex.split(entry["command"])
+    return pathlib.Path(entry["directory"]) / arguments[arguments.index("-o") + 1]
+
+
 def violation(entry, source, more, nm="nm"):
-    """None, or what is wrong with the object that `entry` makes of `source`."""
+    """None, or what is wrong with the object that `entry` with more flags makes of `source`."""
     with tempfile.TemporaryDirectory() as folder:
         object_file = pathlib.Path(folder) / "isa.o"
         command = compile_arguments(entry, source, object_file, more)
@@ -49,12 +64,7 @@ def violation(entry, source, more, nm="nm"):
                                 check=False)
         if result.returncode != 0:
             return f"{source} does not compile: {result.stderr.strip()[-2000:]}"
-        symbols = exported(nm, object_file)
-    if len(symbols) == WANTED_SYMBOLS:
-        return None
-    what = "".join(f"\n    {symbol}" for symbol in symbols[:20])
-    flags = " ".join(more) or "the flags of the build"
-    return f"{source} with {flags} exports {len(symbols)} symbols, not {WANTED_SYMBOLS}:{what}"
+        return symbol_finding(object_file, f"{source} with {' '.join(more) or 'no more flags'}", nm)
 
 
 def main(arguments):
@@ -65,10 +75,11 @@ def main(arguments):
     entries = [entry for entry in json.loads(commands.read_text(encoding="utf-8"))
                if FOLDER in entry["file"]]
     # -Wno-error: a warning that comes only without optimization is no matter of this check.
-    jobs = [(entry, more) for entry in entries for more in ([], ["-O0", "-Wno-error"])]
+    more = ["-O0", "-Wno-error"]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = pool.map(lambda job: violation(job[0], job[0]["file"], job[1]), jobs)
-        messages = list(filter(None, found))
+        found = list(pool.map(lambda entry: violation(entry, entry["file"], more), entries))
+    found += [symbol_finding(built_object(entry), entry["file"]) for entry in entries]
+    messages = list(filter(None, found))
     print("\n".join(messages))
     print(f"isa_symbols: {len(entries)} files, {len(messages)} findings")
     return 1 if messages or not entries else 0

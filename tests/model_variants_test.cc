@@ -176,12 +176,12 @@ TEST_F(ModelVariants, WindowsListedByLayerAreThoseOfThePeriod) {
 }
 
 // The feed-forward networks become single experts, beside shared ones that add nothing.
-TEST_F(ModelVariants, AHybridOfOneExpertIsTheDenseModel) {
-  EditableModel model = read("granitehybrid");
-  model.set("granitehybrid.expert_count", 1);
-  model.set("granitehybrid.expert_used_count", 1);
-  model.set("granitehybrid.expert_feed_forward_length", 256);
-  for (int layer = 0; layer < 3; ++layer) {
+void use_one_expert(EditableModel& model, const std::string& architecture, int layers) {
+  model.set(architecture + ".expert_count", 1);
+  model.set(architecture + ".expert_used_count", 1);
+  model.set(architecture + ".expert_feed_forward_length", 256);
+  model.set(architecture + ".expert_shared_feed_forward_length", 256);
+  for (int layer = 0; layer < layers; ++layer) {
     for (const std::string_view part : {"gate", "up", "down"}) {
       Tensor expert = model.take(block(layer, fmt::format("ffn_{}.weight", part)));
       Tensor shared = expert;
@@ -195,7 +195,14 @@ TEST_F(ModelVariants, AHybridOfOneExpertIsTheDenseModel) {
     model.tensors.push_back(
         f32_tensor(block(layer, "ffn_gate_inp.weight"), {128, 1}, std::vector<float>(128, 0.5f)));
   }
-  EXPECT_EQ(logits(model), logits(reference("granitehybrid")));
+}
+
+TEST_F(ModelVariants, AMixtureOfOneExpertIsTheDenseModel) {
+  for (const auto& [name, layers] : {std::pair("granitehybrid", 3), std::pair("granite", 2)}) {
+    EditableModel model = read(name);
+    use_one_expert(model, name, layers);
+    EXPECT_EQ(logits(model), logits(reference(name))) << name;
+  }
 }
 
 TEST_F(ModelVariants, KeysThatChangeTheModelAreNotPassedOver) {

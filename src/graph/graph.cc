@@ -202,7 +202,6 @@ class Validator {
     use(op.in, domain(op.in));
     require(domain(op.in) != RowDomain::kLogits, "experts cannot read logit rows");
     projections(op.projections, width(op.in), RowDomain::kRouted);
-    for (const Projection& p : op.projections) require(!p.bias, "experts have no bias");
   }
   void check(const CombineOp& op) {
     use(op.in, RowDomain::kRouted);

@@ -39,6 +39,7 @@ std::span<const Architecture> architectures() {
       Architecture{"gpt-oss", build_gpt_oss},
       Architecture{"smollm3", build_smollm3},
       Architecture{"granite", build_granite},
+      Architecture{"granitemoe", build_granite},
       Architecture{"olmo2", build_olmo2},
       Architecture{"glm4moe", build_glm4moe},
       Architecture{"deepseek2", build_deepseek2},

@@ -1,5 +1,5 @@
-// granite: Granite 3 and 4 dense models. The llama shape with multipliers on embedding, residual,
-// scores and logits.
+// granite and granitemoe: Granite 3 and 4 without recurrent layers. The llama shape with
+// multipliers on embedding, residual, scores and logits; with experts, perhaps beside a shared one.
 #include "models/granite.h"
 
 namespace strata {
@@ -16,9 +16,18 @@ Result<GraniteMultipliers> read_granite_multipliers(const ModelManifest& manifes
   return m;
 }
 
+Result<ExpertBlock> read_granite_experts(const ModelManifest& manifest,
+                                         const TransformerParams& params) {
+  STRATA_ASSIGN(ExpertBlock experts, read_expert_block(manifest, params, {}));
+  STRATA_ASSIGN(experts.shared_width, manifest.integer_or("expert_shared_feed_forward_length", 0, 0,
+                                                          std::int64_t{1} << 24));
+  return experts;
+}
+
 Result<Graph> build_granite(const ModelManifest& manifest) {
   STRATA_ASSIGN(const TransformerParams p, read_transformer_params(manifest));
   STRATA_ASSIGN(const GraniteMultipliers multipliers, read_granite_multipliers(manifest));
+  STRATA_ASSIGN(const ExpertBlock experts, read_granite_experts(manifest, p));
   ModelBuilder model(manifest, p);
   GraphBuilder& graph = model.graph();
 
@@ -36,7 +45,8 @@ Result<Graph> build_granite(const ModelManifest& manifest) {
     const auto attention_in = layer_norm(model, p, layer, "attn_norm", x);
     add(attention_block(model, p, layer, attention_in, attention));
     const auto ffn_in = layer_norm(model, p, layer, "ffn_norm", x);
-    add(gated_feed_forward(model, p, layer, ffn_in, GateFunction::kSilu));
+    add(p.experts > 0 ? expert_feed_forward(model, p, layer, ffn_in, experts)
+                      : gated_feed_forward(model, p, layer, ffn_in, GateFunction::kSilu));
   }
   const auto logits = output_head(model, p, embedding, x);
   graph.scale(logits, static_cast<float>(multipliers.logits));

@@ -13,4 +13,7 @@ struct GraniteMultipliers {
 };
 Result<GraniteMultipliers> read_granite_multipliers(const ModelManifest& manifest);
 
+Result<ExpertBlock> read_granite_experts(const ModelManifest& manifest,
+                                         const TransformerParams& params);
+
 }  // namespace strata

@@ -10,9 +10,7 @@ Result<Graph> build_granitehybrid(const ModelManifest& manifest) {
   STRATA_ASSIGN(const TransformerParams p, read_transformer_params(manifest, LayerMix::kHybrid));
   STRATA_ASSIGN(const SsmParams ssm, read_mamba2_params(manifest));
   STRATA_ASSIGN(const GraniteMultipliers multipliers, read_granite_multipliers(manifest));
-  STRATA_ASSIGN(ExpertBlock experts, read_expert_block(manifest, p, {}));
-  STRATA_ASSIGN(experts.shared_width, manifest.integer_or("expert_shared_feed_forward_length", 0, 0,
-                                                          std::int64_t{1} << 24));
+  STRATA_ASSIGN(const ExpertBlock experts, read_granite_experts(manifest, p));
   ModelBuilder model(manifest, p);
   GraphBuilder& graph = model.graph();
   const auto embedding = model.matrix("token_embd.weight", p.vocabulary, p.embedding);
