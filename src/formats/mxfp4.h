@@ -27,7 +27,7 @@ struct MXFP4 {
   // are 4 apart. So the error is at most a quarter of it.
   static void encode(const float* in, std::uint8_t* block) {
     const float largest = largest_magnitude(in, 32);
-    const int exponent = largest > 0 ? std::clamp(std::ilogb(largest) + 125, 0, 254) : 0;
+    const int exponent = largest > 0 ? std::clamp(std::ilogb(largest), -125, 129) + 125 : 0;
     block[0] = static_cast<std::uint8_t>(exponent);
     std::uint8_t codes[32];
     for (int i = 0; i < 32; ++i)
