@@ -51,8 +51,21 @@ endfunction()
 # runs them all.
 function(strata_bench name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  if(NOT TARGET strata_test_headers)
+    strata_test_headers()
+  endif()
   add_executable(${name} ${ARG_SOURCES})
+  target_precompile_headers(${name} REUSE_FROM strata_test_headers)
   target_link_libraries(${name} PRIVATE strata_flags ${ARG_DEPS} benchmark::benchmark_main)
+endfunction()
+
+# What every test program includes, parsed once for all of them.
+function(strata_test_headers)
+  file(WRITE ${PROJECT_BINARY_DIR}/test_headers.cc "")
+  add_library(strata_test_headers OBJECT ${PROJECT_BINARY_DIR}/test_headers.cc)
+  target_link_libraries(strata_test_headers PRIVATE strata_flags fmt::fmt GTest::gmock)
+  target_precompile_headers(strata_test_headers PRIVATE <gtest/gtest.h> <gmock/gmock.h>
+                                                        <fmt/format.h> <string> <vector>)
 endfunction()
 
 # strata_test(name SOURCES files... DEPS libraries...): a GoogleTest program run by ctest.
