@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <future>
@@ -19,6 +18,7 @@
 #include "commands.h"
 #include "model_stores.h"
 #include "options.h"
+#include "say.h"
 
 namespace strata::apps {
 namespace {
@@ -155,12 +155,6 @@ Result<std::shared_ptr<Receiver>> submit(Engine& engine, const Options& options,
   auto receiver = std::make_shared<Receiver>(std::move(take));
   STRATA_TRY(engine.submit(std::move(request), receiver).status());
   return receiver;
-}
-
-Status print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    return io_error("cannot write to standard output");
-  return {};
 }
 
 // Raw little-endian f32 rows, in order of line and position, of sequences that run together.

@@ -1,9 +1,12 @@
-// Words to the user on standard error.
+// Words to the user on standard error, results on standard output.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <string_view>
+
+#include "base/status.h"
 
 namespace strata::apps {
 
@@ -12,6 +15,13 @@ template <typename... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
   const std::string text = fmt::format(format, std::forward<Args>(args)...);
   (void)!std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+// At once, so that whoever reads along has it.
+inline Status print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    return io_error("cannot write to standard output");
+  return {};
 }
 
 }  // namespace strata::apps

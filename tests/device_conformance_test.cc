@@ -167,6 +167,23 @@ TEST_P(DeviceConformance, RefusesStepsBeyondItsLimitsAndTokensItDoesNotKnow) {
   EXPECT_FALSE(attempt(negative, {}));
 }
 
+TEST_P(DeviceConformance, RefusesPositionsWithoutEmbeddingAndHalvesOfWhatMustComeWhole) {
+  Bound bound = bind();
+  const std::vector<TokenId> tokens(4, 1);
+  const std::vector<BlockId> table = {BlockId{0}};
+  const auto attempt = [&](Position first) {
+    StepSlice slice{0, 4, first, {}};
+    slice.block_tables.assign(graph_.cache_groups.size(), table);
+    return device_->run(*bound.segment, {tokens, {&slice, 1}, {}}).ok();
+  };
+  graph_.max_positions = 8;
+  EXPECT_TRUE(attempt(4));
+  EXPECT_FALSE(attempt(5));
+  graph_.causal = false;
+  EXPECT_TRUE(attempt(0));
+  EXPECT_FALSE(attempt(4));
+}
+
 std::vector<DeviceCase> devices() {
   std::vector<DeviceCase> cases = {{"fake", make_fake_device},
                                    {"cpu_scalar_1", make_cpu<Isa::kScalar, 1>},

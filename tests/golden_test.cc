@@ -99,7 +99,7 @@ struct Divergence {
 
 // Adds the rows' divergence to `sum`.
 void add_divergence(const LogitRows& a, const std::vector<float>& b_values, Divergence& sum) {
-  const auto width = static_cast<std::size_t>(a.vocabulary);
+  const auto width = static_cast<std::size_t>(a.width);
   for (std::int32_t i = 0; i < a.count(); ++i) {
     const auto p = a.row(i);
     const auto q = std::span(b_values).subspan(static_cast<std::size_t>(i) * width, width);

@@ -32,6 +32,7 @@ class OpTest : public ::testing::TestWithParam<Isa> {
       : graph_([] {
           Graph header;
           header.architecture = "test";
+          header.vocabulary = 1024;  // where no table bounds it
           return header;
         }()) {}
 
@@ -117,7 +118,7 @@ class OpTest : public ::testing::TestWithParam<Isa> {
     slice.block_tables.assign(graph.cache_groups.size(), table);
     const auto logits = device.run(segment, {tokens, {&slice, 1}, logit_rows});
     ASSERT_TRUE(logits.ok()) << logits.status().message();
-    const auto width = static_cast<std::size_t>(graph.vocabulary);
+    const auto width = static_cast<std::size_t>(graph.output_width());
     for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i) {
       const auto row = logits->subspan(i * width, width);
       out.emplace_back(row.begin(), row.end());
@@ -169,6 +170,20 @@ TEST_P(OpTest, ConcatTakesPiecesOfEveryPartAndRepeatsThoseWithoutStride) {
       for (std::int64_t i = 2; i < 4; ++i) expected.push_back(at(b, row * 4 + i));
     }
     expect_near(got[static_cast<std::size_t>(row)], expected, 0);
+  }
+}
+
+TEST_P(OpTest, RowsAreLookedUpByTokenByPositionOrAlwaysTheFirst) {
+  const auto tokens = noise(5 * 4, 1), positions = noise(7 * 4, 2), first = noise(3 * 4, 3);
+  const auto sum = graph().embed(matrix(5, 4, 1, tokens), 2.0f);
+  graph().add_to(sum, graph().embed(matrix(7, 4, 1, positions), 1.0f, EmbedIndex::kPosition));
+  graph().add_to(sum, graph().embed(matrix(3, 4, 1, first), -1.0f, EmbedIndex::kZero));
+  const auto got = compute(sum, 5, 1024, 2);
+  for (std::int64_t row = 0; row < 5; ++row) {
+    std::vector<double> expected;
+    for (std::int64_t i = 0; i < 4; ++i)
+      expected.push_back(2 * at(tokens, row * 4 + i) + at(positions, row * 4 + i) - at(first, i));
+    expect_near(got[static_cast<std::size_t>(row)], expected, 1e-6);
   }
 }
 
@@ -397,6 +412,7 @@ struct AttentionCase {
   std::int32_t window = 0;
   bool sinks = false;
   bool values_in_keys = false;
+  bool causal = true;
 };
 
 class AttentionTest : public OpTest {
@@ -417,8 +433,9 @@ class AttentionTest : public OpTest {
     op.head_size = c.head_size;
     op.value_size = c.value_size;
     op.window = c.window;
+    op.causal = c.causal;
     op.scale = 0.3f;
-    const auto got = compute(graph().attention(op), kRows, 1024, 13);
+    const auto got = compute(graph().attention(op), kRows, 1024, c.causal ? 13 : kRows);
     for (std::int64_t row = 0; row < kRows; ++row) {
       std::vector<double> expected;
       for (std::int64_t h = 0; h < c.heads; ++h) {
@@ -426,7 +443,7 @@ class AttentionTest : public OpTest {
         double denominator = c.sinks ? std::exp(at(s, h)) : 0.0;
         std::vector<double> sum(static_cast<std::size_t>(c.value_size), 0.0);
         const std::int64_t first = c.window > 0 ? std::max<std::int64_t>(0, row - c.window + 1) : 0;
-        for (std::int64_t p = first; p <= row; ++p) {
+        for (std::int64_t p = first; p <= (c.causal ? row : kRows - 1); ++p) {
           const std::int64_t key = p * k_width + kv * c.head_size;
           double dot = 0;
           for (std::int64_t d = 0; d < c.head_size; ++d)
@@ -451,6 +468,9 @@ TEST_P(AttentionTest, SinksJoinTheSoftmaxOfAWindow) {
   check({.heads = 8, .kv_heads = 2, .window = 9, .sinks = true});
 }
 TEST_P(AttentionTest, ValuesAreTheFirstElementsOfKeys) { check({.values_in_keys = true}); }
+TEST_P(AttentionTest, WithoutCausalityRowsSeeThoseBehindThem) {
+  check({.heads = 8, .kv_heads = 2, .causal = false});
+}
 TEST_P(AttentionTest, ValuesInKeysWithinAWindow) {
   check({.heads = 10, .kv_heads = 2, .window = 37, .values_in_keys = true});
 }
@@ -484,6 +504,23 @@ TEST(Validate, RefusesPiecesOutsideTheirValueAndGroupsWithTooFewExperts) {
   EXPECT_TRUE(sliced(2, 2));
   EXPECT_FALSE(sliced(3, 2));
   EXPECT_FALSE(sliced(-1, 1));
+}
+
+TEST(Validate, RefusesAWindowThatReachesBothWays) {
+  const auto attends = [](std::int32_t window, bool causal) {
+    GraphBuilder graph(Graph{});
+    const auto table = graph.add_weight({"t", WeightRole::kMatrix, FormatId::F32, 8, 4, 1});
+    AttentionOp op;
+    op.query = op.key = op.value = graph.embed(table, 1.0f);
+    op.heads = op.kv_heads = 1;
+    op.head_size = op.value_size = 8;
+    op.window = window;
+    op.causal = causal;
+    return graph.finish(graph.select_logit_rows(graph.attention(op))).ok();
+  };
+  EXPECT_TRUE(attends(3, true));
+  EXPECT_TRUE(attends(0, false));
+  EXPECT_FALSE(attends(3, false));
 }
 
 std::string isa_name(const ::testing::TestParamInfo<Isa>& info) {

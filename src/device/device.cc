@@ -16,4 +16,23 @@ Bytes cache_block_bytes(const CacheGroupSpec& group, CacheFormat format) {
   return static_cast<Bytes>(group.layers) * kBlockTokens * per_token * element;
 }
 
+Status check_step(const Graph& graph, const StepLimits& limits, const StepInputs& inputs) {
+  const auto rows = static_cast<std::int64_t>(inputs.tokens.size());
+  if (rows > limits.rows || static_cast<std::int64_t>(inputs.logit_rows.size()) > limits.logit_rows)
+    return internal_error("a step of {} rows, {} with logits, exceeds the bound {} and {}", rows,
+                          inputs.logit_rows.size(), limits.rows, limits.logit_rows);
+  for (const TokenId token : inputs.tokens)
+    if (token < 0 || token >= graph.vocabulary)
+      return invalid_argument("token {} is outside the vocabulary of {}", token, graph.vocabulary);
+  for (const StepSlice& slice : inputs.slices) {
+    const std::int64_t end = std::int64_t{slice.first} + slice.rows;
+    if (graph.max_positions > 0 && end > graph.max_positions)
+      return invalid_argument("position {} is beyond the {} that the model has embeddings for",
+                              end - 1, graph.max_positions);
+    if (!graph.causal && slice.first != 0)
+      return internal_error("rows from {} on lack those before them, which they see", slice.first);
+  }
+  return {};
+}
+
 }  // namespace strata

@@ -105,6 +105,9 @@ struct StepInputs {
   std::span<const std::int32_t> logit_rows;  // rows that want logits, ascending
 };
 
+// Whether the step fits the limits, and the graph has an embedding for every token and position.
+Status check_step(const Graph& graph, const StepLimits& limits, const StepInputs& inputs);
+
 // Thread rules: one call at a time on a device and its segments.
 class Device {
  public:
@@ -136,8 +139,8 @@ class Device {
   // Copies whole blocks of a group's cache.
   virtual Status copy_block(const CacheView& cache, BlockId from, BlockId to) = 0;
 
-  // Computes one step. The logits, one row of `vocabulary` f32 per logit row, lie in host memory
-  // until the next call.
+  // Computes one step. The graph's output, one row of f32 per logit row, lies in host memory until
+  // the next call.
   virtual Result<std::span<const float>> run(Segment& segment, const StepInputs& inputs) = 0;
 };
 

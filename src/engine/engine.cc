@@ -46,8 +46,8 @@ struct Verdict {
 
 class EngineLoop final : public Engine {
  public:
-  EngineLoop(std::unique_ptr<Model> model, Scheduler scheduler)
-      : model_(std::move(model)), scheduler_(std::move(scheduler)) {
+  EngineLoop(std::unique_ptr<Model> model, Scheduler scheduler, EngineOutput output)
+      : model_(std::move(model)), output_(output), scheduler_(std::move(scheduler)) {
     thread_ = std::thread([this] { loop(); });
   }
   ~EngineLoop() override;
@@ -60,6 +60,7 @@ class EngineLoop final : public Engine {
   const PlacementPlan& plan() const override { return model_->plan; }
   const std::string& device_name() const override { return model_->device_name; }
   std::int32_t vocabulary() const override { return model_->graph.vocabulary; }
+  bool causal() const override { return model_->graph.causal; }
   std::map<std::string, Bytes> memory_by_owner() const override {
     return model_->ledger->by_owner();
   }
@@ -104,6 +105,7 @@ class EngineLoop final : public Engine {
   void publish_stats();
 
   std::unique_ptr<Model> model_;
+  const EngineOutput output_;
 
   // The loop's own.
   Scheduler scheduler_;
@@ -137,6 +139,9 @@ EngineLoop::~EngineLoop() {
 Status EngineLoop::check(const Request& request) const {
   const auto length = static_cast<std::int64_t>(request.tokens.size());
   if (length == 0) return invalid_argument("the prompt is empty");
+  if (output_ == EngineOutput::kHidden && request.max_tokens != 0)
+    return invalid_argument("the model was loaded for hidden states: max_tokens must be 0, not {}",
+                            request.max_tokens);
   // One position must be left for an answer, unless none is wanted.
   const std::int64_t room = context() - (request.max_tokens == 0 ? 0 : 1);
   if (length > room)
@@ -419,9 +424,10 @@ Result<std::unique_ptr<Engine>> Engine::load(ModelManifest manifest, const Engin
   STRATA_ASSIGN(Scheduler scheduler, Scheduler::create({model->plan.step.rows,
                                                         model->plan.step.logit_rows,
                                                         options.running,
-                                                        {groups.begin(), groups.end()}}));
+                                                        {groups.begin(), groups.end()},
+                                                        !model->graph.causal}));
   return std::unique_ptr<Engine>(
-      std::make_unique<EngineLoop>(std::move(model), std::move(scheduler)));
+      std::make_unique<EngineLoop>(std::move(model), std::move(scheduler), options.output));
 }
 
 Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const EngineOptions& options,

@@ -17,16 +17,22 @@
 
 namespace strata {
 
+enum class EngineOutput : std::uint8_t {
+  kLogits,
+  kHidden,  // what the output head would read; nothing is generated
+};
+
 struct EngineOptions {
   int threads = 0;  // 0: one per physical core this process may use
   Isa isa = Isa::kBest;
   bool reference = false;        // f32 activations and cache
   std::int32_t context = 0;      // tokens per sequence; 0: the model's own
   std::int32_t sequences = 1;    // sequences with full context the cache holds
-  std::int32_t step_rows = 256;  // token budget of one step
+  std::int32_t step_rows = 256;  // token budget of one step; of an encoder at least its context
   std::int32_t logit_rows = 16;  // rows of one step whose logits are computed; at most step_rows
   std::int32_t running = 64;     // sequences computed at a time
   Bytes memory = 0;              // budget; 0: what the machine has available
+  EngineOutput output = EngineOutput::kLogits;
 };
 
 enum class FinishReason {
@@ -54,7 +60,7 @@ class Sink {
   virtual ~Sink() = default;
   // Prompt tokens computed so far, of `total`.
   virtual void on_prompt(std::int32_t /*computed*/, std::int32_t /*total*/) {}
-  // Logits after prompt position `position`; valid during the call.
+  // Logits after prompt position `position`, or its hidden state; valid during the call.
   virtual void on_logits(Position /*position*/, std::span<const float> /*logits*/) {}
   virtual void on_token(std::int32_t choice, TokenId token) = 0;
   // Last call for the choice; nothing follows for the request after its last choice's.
@@ -95,6 +101,7 @@ class Engine {
   virtual const PlacementPlan& plan() const = 0;
   virtual const std::string& device_name() const = 0;
   virtual std::int32_t vocabulary() const = 0;
+  virtual bool causal() const = 0;  // false: an encoder, whose tokens see those behind them too
   std::int32_t context() const { return plan().context; }
   // Who holds how much of the budget.
   virtual std::map<std::string, Bytes> memory_by_owner() const = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/hidden_states.h"
 #include "models/all.h"
 #include "probe/machine.h"
 
@@ -30,6 +31,24 @@ Status check_options(const EngineOptions& options) {
   return {};
 }
 
+// The graph whose output the options ask for.
+Result<Graph> load_graph(const ModelManifest& manifest, EngineOutput output) {
+  STRATA_ASSIGN(Graph graph, build_graph(manifest));
+  if (output == EngineOutput::kHidden) return without_output_head(std::move(graph));
+  if (graph.causal) return graph;
+  return unsupported(
+      "{} is an encoder ({}): it answers no prompt; `strata embed` turns texts into its embeddings",
+      manifest.name(), manifest.architecture());
+}
+
+// Rows of one step. An encoder's takes the longest sequence whole.
+StepLimits step_limits(const Graph& graph, const EngineOptions& options) {
+  std::int32_t rows = options.step_rows;
+  if (!graph.causal)
+    rows = std::max(rows, options.context > 0 ? options.context : default_context(graph));
+  return {rows, std::min(rows, options.logit_rows)};
+}
+
 Status reserve(Model& model, const std::string& owner, Bytes bytes) {
   STRATA_ASSIGN(auto reservation, model.ledger->reserve(owner, bytes));
   model.reservations.push_back(std::move(reservation));
@@ -53,7 +72,7 @@ Result<std::unique_ptr<Model>> load_model(ModelManifest manifest, const EngineOp
   STRATA_TRY(check_options(options));
   auto model = std::make_unique<Model>();
   model->manifest = std::move(manifest);
-  STRATA_ASSIGN(model->graph, build_graph(model->manifest));
+  STRATA_ASSIGN(model->graph, load_graph(model->manifest, options.output));
   const HardwareProfile profile = probe_machine();
   const int threads = options.threads > 0 ? options.threads : profile.physical_cores;
   STRATA_ASSIGN(model->device, make_cpu_device({threads, options.isa, options.reference}));
@@ -61,9 +80,7 @@ Result<std::unique_ptr<Model>> load_model(ModelManifest manifest, const EngineOp
 
   const CacheFormat cache = options.reference ? CacheFormat::kF32 : CacheFormat::kF16;
   // The peak, since what parsing freed may still be resident.
-  const Workload workload{options.context,
-                          options.sequences,
-                          {options.step_rows, std::min(options.step_rows, options.logit_rows)},
+  const Workload workload{options.context, options.sequences, step_limits(model->graph, options),
                           peak_resident_bytes()};
   DeviceCosts costs{kBlockTokens, {}, 0};
   STRATA_ASSIGN(costs.segment_bytes, model->device->segment_bytes(model->graph, workload.step));

@@ -38,7 +38,7 @@ Result<LogitRows> Executor::run(const StepPlan& plan) {
                        slice.block_tables});
   }
   STRATA_ASSIGN(const auto values, device_.run(*segment_, {tokens_, slices_, logit_rows_}));
-  return LogitRows{values, graph_.vocabulary};
+  return LogitRows{values, graph_.output_width()};
 }
 
 }  // namespace strata

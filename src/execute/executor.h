@@ -12,17 +12,17 @@
 
 namespace strata {
 
-// Logits of a step, one row per row that wanted them, in the step plan's order. The memory is the
+// The graph's output, one row per row that wanted it, in the step plan's order. The memory is the
 // executor's and lasts until its next run.
 struct LogitRows {
   std::span<const float> values;
-  std::int32_t vocabulary = 0;
+  std::int32_t width = 0;
   std::int32_t count() const {
-    return static_cast<std::int32_t>(values.size()) / std::max(1, vocabulary);
+    return static_cast<std::int32_t>(values.size()) / std::max(1, width);
   }
   std::span<const float> row(std::int32_t index) const {
-    const auto width = static_cast<std::size_t>(vocabulary);
-    return values.subspan(static_cast<std::size_t>(index) * width, width);
+    const auto elements = static_cast<std::size_t>(width);
+    return values.subspan(static_cast<std::size_t>(index) * elements, elements);
   }
 };
 

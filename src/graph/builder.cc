@@ -15,10 +15,16 @@ ValueId GraphBuilder::add_value(RowDomain domain, std::int32_t width) {
   return ValueId{static_cast<std::int32_t>(graph_.values.size()) - 1};
 }
 
-ValueId GraphBuilder::embed(WeightId table, float scale) {
-  const auto out =
-      add_value(RowDomain::kTokens, static_cast<std::int32_t>(graph_.weight(table).columns));
-  graph_.ops.push_back(EmbedOp{table, out, scale});
+ValueId GraphBuilder::embed(WeightId table, float scale, EmbedIndex index) {
+  const Weight& weight = graph_.weight(table);
+  const auto out = add_value(RowDomain::kTokens, static_cast<std::int32_t>(weight.columns));
+  graph_.ops.push_back(EmbedOp{table, out, scale, index});
+  const auto limit = [&](std::int32_t& least) {
+    const auto rows = static_cast<std::int32_t>(weight.rows);
+    least = least == 0 ? rows : std::min(least, rows);
+  };
+  if (index == EmbedIndex::kToken) limit(graph_.vocabulary);
+  if (index == EmbedIndex::kPosition) limit(graph_.max_positions);
   return out;
 }
 
@@ -90,6 +96,7 @@ ValueId GraphBuilder::attention(AttentionOp op) {
   op.cache_group = place.cache_group;
   op.cache_layer = place.cache_layer;
   op.out = add_value(RowDomain::kTokens, op.heads * op.value_size);
+  graph_.causal = graph_.causal && op.causal;
   graph_.ops.push_back(op);
   return op.out;
 }
@@ -193,9 +200,8 @@ GraphBuilder::Rwkv7Out GraphBuilder::rwkv7(Rwkv7Op op) {
   return {op.out, op.bonus};
 }
 
-Result<Graph> GraphBuilder::finish(ValueId logits) {
-  graph_.logits = logits;
-  graph_.vocabulary = width(logits);
+Result<Graph> GraphBuilder::finish(ValueId output) {
+  graph_.output = output;
   STRATA_TRY(validate(graph_));
   return std::move(graph_);
 }

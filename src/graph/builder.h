@@ -16,7 +16,7 @@ class GraphBuilder {
   ValueId add_value(RowDomain domain, std::int32_t width);
   std::int32_t width(ValueId id) const { return graph_.value(id).width; }
 
-  ValueId embed(WeightId table, float scale);
+  ValueId embed(WeightId table, float scale, EmbedIndex index = EmbedIndex::kToken);
   ValueId norm(ValueId in, WeightId weight, float epsilon);
   ValueId layer_norm(ValueId in, WeightId weight, WeightId bias, float epsilon,
                      std::int32_t heads = 1);
@@ -71,7 +71,7 @@ class GraphBuilder {
   Rwkv7Out rwkv7(Rwkv7Op op);
 
   // Validates. The builder is spent afterwards.
-  Result<Graph> finish(ValueId logits);
+  Result<Graph> finish(ValueId output);
 
  private:
   // A further layer of the group of this spec.

@@ -18,7 +18,7 @@ class Validator {
       std::visit([this](const auto& op) { check(op); }, graph_.ops[op_]);
       if (!status_.ok()) return status_;
     }
-    use(graph_.logits, RowDomain::kLogits);
+    use(graph_.output, RowDomain::kLogits);
     return status_;
   }
 
@@ -79,6 +79,14 @@ class Validator {
   void check(const EmbedOp& op) {
     define(op.out, RowDomain::kTokens);
     weight(op.table, WeightRole::kMatrix, -1, width(op.out));
+    if (!status_.ok()) return;
+    const std::int64_t rows = graph_.weight(op.table).rows;
+    require(rows > 0, "an embedding table has no rows");
+    if (op.index == EmbedIndex::kToken)
+      require(graph_.vocabulary > 0 && graph_.vocabulary <= rows, "a token has no embedding");
+    if (op.index == EmbedIndex::kPosition)
+      require(graph_.max_positions > 0 && graph_.max_positions <= rows,
+              "a position has no embedding");
   }
   void check(const NormOp& op) {
     use(op.in, domain(op.in));
@@ -148,6 +156,8 @@ class Validator {
   void check(const AttentionOp& op) {
     require(op.heads > 0 && op.kv_heads > 0 && op.heads % op.kv_heads == 0,
             "heads are no multiple of key/value heads");
+    require(op.causal || (!graph_.causal && op.window == 0),
+            "attention to later positions needs the sequence whole, without a window");
     use(op.query, RowDomain::kTokens, std::int64_t{op.heads} * op.head_size);
     use(op.key, RowDomain::kTokens, std::int64_t{op.kv_heads} * op.head_size);
     if (op.value.valid())

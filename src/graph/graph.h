@@ -37,14 +37,17 @@ struct Graph {
   std::vector<Value> values;
   std::vector<Weight> weights;
   std::vector<CacheGroupSpec> cache_groups;
-  ValueId logits;
+  ValueId output;  // logits, or hidden states in a graph without an output head
   std::int32_t layers = 0;
-  std::int32_t vocabulary = 0;
+  std::int32_t vocabulary = 0;      // token ids, rows of the smallest table they look up
   std::int32_t context_length = 0;  // positions the model was made for
+  std::int32_t max_positions = 0;   // positions it can compute at all; 0: any number
+  bool causal = true;               // false: a step brings a sequence whole or not at all
   std::int32_t experts_used = 0;    // 0 where there are none
 
   const Value& value(ValueId id) const { return values[static_cast<std::size_t>(id.value)]; }
   const Weight& weight(WeightId id) const { return weights[static_cast<std::size_t>(id.value)]; }
+  std::int32_t output_width() const { return value(output).width; }
 };
 
 // Checks every id, width and domain that the operations rely on. A device may trust a graph that

@@ -23,11 +23,17 @@ enum class RowDomain : std::uint8_t {
   kLogits,  // the rows whose logits are wanted, in step order
 };
 
-// out[row] = scale * table[token(row)]
+// out[row] = scale * table[index(row)]
+enum class EmbedIndex : std::uint8_t {
+  kToken,
+  kPosition,  // the table has a row for every position a sequence may have
+  kZero,
+};
 struct EmbedOp {
   WeightId table;
   ValueId out;
   float scale = 1.0f;
+  EmbedIndex index = EmbedIndex::kToken;
 };
 
 // RMS norm over each of `heads` equal parts of a row: x / sqrt(mean(x^2) + epsilon) * weight, where
@@ -108,8 +114,9 @@ struct RopeOp {
 };
 
 // Writes k and v of every row into the cache, then attends: row at position p sees the positions
-// (p - window, p] of its sequence, or all up to p where window is 0. A head's sink is a score that
-// joins the softmax and carries no value.
+// (p - window, p] of its sequence, or all up to p where window is 0. Without `causal` it sees all
+// of its sequence, which the step brings whole. A head's sink is a score that joins the softmax and
+// carries no value.
 struct AttentionOp {
   ValueId query;  // width heads * head_size
   ValueId key;    // width kv_heads * head_size
@@ -123,6 +130,7 @@ struct AttentionOp {
   std::int32_t head_size = 0;
   std::int32_t value_size = 0;
   std::int32_t window = 0;
+  bool causal = true;
   float scale = 1.0f;
   float softcap = 0;  // scores become softcap * tanh(score / softcap); 0: unchanged
 };
@@ -154,7 +162,14 @@ struct GateOp {
   GateFunction function = GateFunction::kSilu;
 };
 
-enum class UnaryFunction : std::uint8_t { kSilu, kSigmoid, kTanh, kReluSquared, kSoftplus };
+enum class UnaryFunction : std::uint8_t {
+  kSilu,
+  kSigmoid,
+  kTanh,
+  kReluSquared,
+  kSoftplus,
+  kGelu,  // x * (1 + erf(x / sqrt(2))) / 2
+};
 // x = function(x + bias), in place; without a bias: function(x)
 struct ActivateOp {
   ValueId value;

@@ -58,7 +58,7 @@ std::vector<std::size_t> last_uses(const Graph& graph) {
     for (const ValueId id : access.reads) last[static_cast<std::size_t>(id.value)] = i;
     for (const ValueId id : access.writes) last[static_cast<std::size_t>(id.value)] = i;
   }
-  last[static_cast<std::size_t>(graph.logits.value)] = graph.ops.size();
+  last[static_cast<std::size_t>(graph.output.value)] = graph.ops.size();
   return last;
 }
 

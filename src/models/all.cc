@@ -25,6 +25,8 @@ Result<Graph> build_nemotron_h(const ModelManifest& manifest);
 Result<Graph> build_granitehybrid(const ModelManifest& manifest);
 Result<Graph> build_qwen3next(const ModelManifest& manifest);
 Result<Graph> build_rwkv7(const ModelManifest& manifest);
+Result<Graph> build_bert(const ModelManifest& manifest);
+Result<Graph> build_nomic_bert(const ModelManifest& manifest);
 
 std::span<const Architecture> architectures() {
   static constexpr std::array kAll = {
@@ -50,6 +52,8 @@ std::span<const Architecture> architectures() {
       Architecture{"granitehybrid", build_granitehybrid},
       Architecture{"qwen3next", build_qwen3next},
       Architecture{"rwkv7", build_rwkv7},
+      Architecture{"bert", build_bert},
+      Architecture{"nomic-bert", build_nomic_bert},
   };
   return kAll;
 }

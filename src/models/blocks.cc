@@ -55,6 +55,7 @@ Status read_attention(const ModelManifest& manifest, LayerMix mix, TransformerPa
   if (rope % 2 != 0)
     return corrupt("{} is {}; it must be even", manifest.full_key("rope.dimension_count"), rope);
   STRATA_ASSIGN(p.rope, read_rope(manifest, static_cast<std::int32_t>(rope), p.context));
+  STRATA_ASSIGN(p.causal, manifest.boolean_or("attention.causal", true));
   STRATA_ASSIGN(const double scale, manifest.real_or("attention.scale", 0));
   p.attention_scale =
       static_cast<float>(scale != 0 ? scale : 1.0 / std::sqrt(static_cast<double>(p.key_size)));
@@ -248,7 +249,7 @@ bool ModelBuilder::is_nextn(std::string_view tensor) const {
   return layer >= layers_ && layer < layers_ + nextn_layers_;
 }
 
-Result<Graph> ModelBuilder::finish(ValueId logits) {
+Result<Graph> ModelBuilder::finish(ValueId output) {
   STRATA_TRY(status_);
   for (const TensorInfo& tensor : manifest_.file().tensors())
     if (!claimed_.contains(tensor.name) && !is_nextn(tensor.name))
@@ -256,7 +257,7 @@ Result<Graph> ModelBuilder::finish(ValueId logits) {
           "tensor '{}' is not known for architecture '{}'; computing without it would give wrong "
           "answers",
           tensor.name, manifest_.architecture());
-  return graph_.finish(logits);
+  return graph_.finish(output);
 }
 
 std::string layer_tensor(std::int32_t layer, std::string_view name) {
@@ -342,6 +343,10 @@ ValueId attention_block(ModelBuilder& model, const TransformerParams& params, st
   op.head_size = params.key_size;
   op.value_size = params.value_size;
   op.window = block.window;
+  op.causal = params.causal;
+  if (!op.causal && op.window > 0)
+    model.fail(unsupported(
+        "attention to later tokens within a sliding window of {} is not supported", op.window));
   op.scale = params.attention_scale;
   op.softcap = params.attention_softcap;
   if (block.sinks) op.sinks = model.vector(layer_tensor(layer, "attn_sinks.weight"), heads);

@@ -12,7 +12,7 @@
 
 namespace strata {
 
-// Hyper-parameters of a decoder-only transformer, under GGUF's common keys.
+// Hyper-parameters of a transformer, under GGUF's common keys.
 struct TransformerParams {
   std::int32_t layers = 0;        // without those that only predict tokens further ahead:
   std::int32_t nextn_layers = 0;  // whose tensors are not read
@@ -24,6 +24,7 @@ struct TransformerParams {
   std::vector<std::int64_t> feed_forward;  // per layer
   std::int32_t key_size = 0;
   std::int32_t value_size = 0;
+  bool causal = true;  // false: tokens see those behind them too
   RopeParams rope;
   float attention_scale = 0;  // 1 / sqrt(key_size) unless the file says otherwise
   float attention_softcap = 0;
@@ -82,8 +83,13 @@ class ModelBuilder {
   // A tensor the file may hold and Strata need not read, e.g. what other programs derive from it.
   void ignore(const std::string& name) { claimed_.insert(name); }
 
+  // Records an error, of which the first counts.
+  void fail(Status status) {
+    if (status_.ok()) status_ = std::move(status);
+  }
+
   // Fails on the first recorded error and on tensors that nothing claimed.
-  Result<Graph> finish(ValueId logits);
+  Result<Graph> finish(ValueId output);
 
  private:
   WeightId add(const TensorInfo* tensor, Weight weight);

@@ -115,6 +115,7 @@ class LatentAttention {
     op.key = key;
     op.value = value;
     op.heads = heads_;
+    op.causal = p_.causal;
     op.scale = l_.scale;
     op.softcap = p_.attention_softcap;
     return op;

@@ -55,6 +55,7 @@ ValueId gated_attention_block(ModelBuilder& model, const TransformerParams& p, s
   op.kv_heads = static_cast<std::int32_t>(p.kv_heads[static_cast<std::size_t>(layer)]);
   op.head_size = p.key_size;
   op.value_size = p.value_size;
+  op.causal = p.causal;
   op.scale = p.attention_scale;
   const std::int32_t queries = op.heads * op.head_size;
   const GraphBuilder::Linear linears[] = {

@@ -2,6 +2,7 @@
 // device's costs, the machine and the workload; no input/output, clock or environment.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ struct PlacementPlan {
 
 // Contexts beyond this are planned only when asked for.
 constexpr std::int32_t kDefaultContextLimit = 32768;
+inline std::int32_t default_context(const Graph& graph) {
+  return std::min(graph.context_length, kDefaultContextLimit);
+}
 
 // Fails with kResourceExhausted, with every part's size, when `budget` cannot hold the model.
 Result<PlacementPlan> make_plan(const Graph& graph, const Workload& workload,

@@ -93,11 +93,14 @@ Result<PlacementPlan> make_plan(const Graph& graph, const Workload& workload,
     STRATA_ASSIGN(const Bytes bytes, weight_bytes(weight));
     plan.weights += bytes;
   }
+  if (graph.max_positions > 0 && workload.context > graph.max_positions)
+    return invalid_argument(
+        "a context of {} tokens is asked for, but the model has embeddings for {} positions",
+        workload.context, graph.max_positions);
   if (workload.context > graph.context_length)
     plan.notes.push_back(fmt::format("the model was made for {} tokens; answers beyond may be poor",
                                      graph.context_length));
-  plan.context = workload.context > 0 ? workload.context
-                                      : std::min(graph.context_length, kDefaultContextLimit);
+  plan.context = workload.context > 0 ? workload.context : default_context(graph);
   STRATA_TRY(fit_context(graph, costs, workload, plan));
   for (const CacheGroupSpec& group : graph.cache_groups)
     plan.cache_blocks.push_back(blocks_for(group, costs, workload, plan.context));

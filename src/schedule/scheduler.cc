@@ -67,7 +67,23 @@ Status Scheduler::check_new(const NewSequence& sequence) const {
     }
     previous = position;
   }
+  if (config_.whole_sequences) STRATA_TRY(check_whole(sequence));
   return blocks_.fits_alone(static_cast<Position>(sequence.tokens.size()));
+}
+
+Status Scheduler::check_whole(const NewSequence& sequence) const {
+  const std::size_t rows = sequence.tokens.size();
+  if (rows > static_cast<std::size_t>(config_.max_rows))
+    return resource_exhausted("{} tokens must be computed in one step, which holds {}", rows,
+                              config_.max_rows);
+  const auto& wanted = sequence.logit_positions;
+  const bool last_too =
+      sequence.final_logits && (wanted.empty() || wanted.back() != static_cast<Position>(rows) - 1);
+  const std::size_t logit_rows = wanted.size() + (last_too ? 1 : 0);
+  if (logit_rows > static_cast<std::size_t>(config_.max_logit_rows))
+    return resource_exhausted("{} rows of output are wanted of one step, which delivers {}",
+                              logit_rows, config_.max_logit_rows);
+  return {};
 }
 
 Status Scheduler::add(NewSequence sequence) {
@@ -284,8 +300,9 @@ Position Scheduler::rows_in_budget(const Sequence& sequence) const {
   // Drafts need a copy of the states to go back to.
   const Position known =
       blocks_.has_states() && !blocks_.can_copy_states() ? sequence.firm() : sequence.known();
+  const Position chunk = config_.whole_sequences ? config_.max_rows : max_chunk_;
   const Position limit =
-      std::min({known - sequence.computed, config_.max_rows - plan_.rows, max_chunk_});
+      std::min({known - sequence.computed, config_.max_rows - plan_.rows, chunk});
   std::int32_t logit_rows = config_.max_logit_rows - plan_.logit_rows;
   for (Position row = 0; row < limit; ++row) {
     if (sequence.wants_logits(sequence.computed + row) && logit_rows-- == 0) return row;
@@ -342,7 +359,7 @@ void Scheduler::admit_waiting() {
       if (!drop_checkpoint()) return;
     }
     const Position rows = blocks_.rows_that_fit(sequence.blocks, 0, rows_in_budget(sequence));
-    if (rows == 0) return;
+    if (rows == 0 || (config_.whole_sequences && rows < sequence.firm())) return;
     waiting_.begin()->second.pop_front();
     if (waiting_.begin()->second.empty()) waiting_.erase(waiting_.begin());
     run(sequence);
@@ -397,6 +414,8 @@ Status Scheduler::check_confirmed(const Confirmed& confirmed) const {
     return invalid_argument("sequence {} is not part of the step", id);
   }
   if (confirmed.finished) return {};
+  if (config_.whole_sequences)
+    return invalid_argument("sequence {} was computed whole and must be finished", id);
   if (confirmed.keep < 1 || confirmed.keep > sequence->planned) {
     return invalid_argument("sequence {}: {} of {} rows cannot be kept", id, confirmed.keep,
                             sequence->planned);

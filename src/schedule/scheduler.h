@@ -29,6 +29,9 @@ struct SchedulerConfig {
   std::int32_t max_logit_rows = 64;  // rows per step that deliver logits
   std::int32_t max_running = 64;     // sequences that hold blocks at the same time
   std::vector<CacheGroup> groups;
+  // A step computes all rows of a sequence or none, and its commit ends the sequence: rows see
+  // those behind them, so that none can be added.
+  bool whole_sequences = false;
 };
 
 struct NewSequence {
@@ -107,7 +110,7 @@ class Scheduler {
   // Takes a running sequence's blocks and sends it back to the queue.
   Status force_preempt(SequenceId id);
 
-  // Rows per sequence and step; at least 1.
+  // Rows per sequence and step; at least 1. Whole sequences stay whole.
   void set_max_chunk(std::int32_t rows) { max_chunk_ = std::max(rows, 1); }
 
   const Sequence* find(SequenceId id) const;
@@ -120,6 +123,7 @@ class Scheduler {
   explicit Scheduler(SchedulerConfig config);
 
   Status check_new(const NewSequence& sequence) const;
+  Status check_whole(const NewSequence& sequence) const;
   Status check_confirmed(const Confirmed& confirmed) const;
   Status check_idle() const;
   Status check_cache(const Sequence& sequence) const;

@@ -66,19 +66,6 @@ std::vector<double> rope_frequencies(const RopeTableOp& op, const SegmentSpec& s
   return frequencies;
 }
 
-Status check_inputs(const CpuSegment& s, const StepInputs& in) {
-  const auto& limits = s.spec.limits;
-  const auto rows = static_cast<std::int64_t>(in.tokens.size());
-  if (rows > limits.rows || static_cast<std::int64_t>(in.logit_rows.size()) > limits.logit_rows)
-    return internal_error("a step of {} rows, {} with logits, exceeds the bound {} and {}", rows,
-                          in.logit_rows.size(), limits.rows, limits.logit_rows);
-  for (const TokenId token : in.tokens)
-    if (token < 0 || token >= s.spec.graph->vocabulary)
-      return invalid_argument("token {} is outside the vocabulary of {}", token,
-                              s.spec.graph->vocabulary);
-  return {};
-}
-
 }  // namespace
 
 Result<Buffer> CpuDevice::allocate(Bytes bytes) {
@@ -152,7 +139,7 @@ Status CpuDevice::copy_block(const CacheView& cache, BlockId from, BlockId to) {
 
 Result<std::span<const float>> CpuDevice::run(Segment& base, const StepInputs& inputs) {
   auto& s = static_cast<CpuSegment&>(base);
-  STRATA_TRY(check_inputs(s, inputs));
+  STRATA_TRY(check_step(*s.spec.graph, s.spec.limits, inputs));
   s.rows = static_cast<std::int32_t>(inputs.tokens.size());
   s.logit_rows = static_cast<std::int32_t>(inputs.logit_rows.size());
   s.positions.clear();
@@ -170,16 +157,16 @@ Result<std::span<const float>> CpuDevice::run(Segment& base, const StepInputs& i
       worker.barrier();
     }
   });
-  const auto logits = static_cast<std::size_t>(s.spec.graph->logits.value);
-  const auto stride = static_cast<std::size_t>(s.layout.strides[logits]);
-  const auto vocabulary = static_cast<std::size_t>(s.spec.graph->vocabulary);
-  auto* data = reinterpret_cast<float*>(s.arena.data() + s.layout.offsets[logits]);
+  const auto output = static_cast<std::size_t>(s.spec.graph->output.value);
+  const auto stride = static_cast<std::size_t>(s.layout.strides[output]);
+  const auto width = static_cast<std::size_t>(s.spec.graph->output_width());
+  auto* data = reinterpret_cast<float*>(s.arena.data() + s.layout.offsets[output]);
   const auto count = static_cast<std::size_t>(s.logit_rows);
   // Rows are padded in the arena; close the gaps in place, front to back.
-  if (stride != vocabulary)
+  if (stride != width)
     for (std::size_t i = 1; i < count; ++i)
-      std::memmove(data + i * vocabulary, data + i * stride, vocabulary * sizeof(float));
-  return std::span<const float>(data, count * vocabulary);
+      std::memmove(data + i * width, data + i * stride, width * sizeof(float));
+  return std::span<const float>(data, count * width);
 }
 
 Result<std::unique_ptr<Device>> make_cpu_device(const CpuOptions& options) {

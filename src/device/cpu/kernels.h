@@ -79,7 +79,7 @@ struct KernelTable {
   void (*gate_clamped_swiglu)(const float* gate, const float* up, std::int64_t n, float* out);
   void (*multiply)(const float* a, const float* b, std::int64_t n, float* out);
   void (*softcap)(float* x, float cap, std::int64_t n);
-  ActivateKernel silu, sigmoid, tanh, relu_squared, softplus;
+  ActivateKernel silu, sigmoid, tanh, relu_squared, softplus, gelu;
   // y += a * x
   void (*scaled_add)(float a, const float* x, std::int64_t n, float* y);
   // out = e^(a * x)

@@ -105,7 +105,7 @@ void OpRunner::attend(const AttentionOp& op, std::int64_t row, std::int32_t firs
   task.block_bytes = cache.block_bytes;
   task.value_offset = layout.key_bytes;
   task.first = op.window > 0 && position >= op.window ? position - op.window + 1 : 0;
-  task.last = position;
+  task.last = op.causal ? position : slice.first + slice.rows - 1;
   task.scale = op.scale;
   task.softcap = op.softcap;
   task.scratch = scratch_.floats.data();

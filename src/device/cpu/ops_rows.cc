@@ -26,9 +26,10 @@ ActivateKernel unary_kernel(const KernelTable& kernels, UnaryFunction function) 
     case UnaryFunction::kSigmoid: return kernels.sigmoid;
     case UnaryFunction::kTanh: return kernels.tanh;
     case UnaryFunction::kReluSquared: return kernels.relu_squared;
-    case UnaryFunction::kSoftplus: break;
+    case UnaryFunction::kSoftplus: return kernels.softplus;
+    case UnaryFunction::kGelu: break;
   }
-  return kernels.softplus;
+  return kernels.gelu;
 }
 
 }  // namespace
@@ -59,12 +60,15 @@ void OpRunner::apply(const EmbedOp& op) {
   const WeightView& table = weight(op.table);
   const FormatOps& format = *find_format(table.format);
   each_row(out.count, [&](std::int64_t i) {
-    const std::int64_t token = in_.tokens[static_cast<std::size_t>(i)];
+    const auto at = static_cast<std::size_t>(i);
+    const std::int64_t index = op.index == EmbedIndex::kToken      ? in_.tokens[at]
+                               : op.index == EmbedIndex::kPosition ? s_.positions[at]
+                                                                   : 0;
     const auto pieces = table.slice(0);
     const auto piece = std::ranges::find_if(
-        pieces, [&](const RowPiece& p) { return token < p.first_row + p.rows; });
+        pieces, [&](const RowPiece& p) { return index < p.first_row + p.rows; });
     float* row = out.row(i);
-    decode_interleaved_row(format, piece->data, piece->rows, token - piece->first_row,
+    decode_interleaved_row(format, piece->data, piece->rows, index - piece->first_row,
                            table.columns, row);
     if (op.scale != 1.0f)
       for (std::int32_t d = 0; d < out.width; ++d) row[d] *= op.scale;

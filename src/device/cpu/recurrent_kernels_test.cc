@@ -81,7 +81,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Activation{"relu_squared", &KernelTable::relu_squared,
                                  [](double x) { return x > 0 ? x * x : 0.0; }},
                       Activation{"softplus", &KernelTable::softplus,
-                                 [](double x) { return std::log1p(std::exp(x)); }}),
+                                 [](double x) { return std::log1p(std::exp(x)); }},
+                      Activation{"gelu", &KernelTable::gelu,
+                                 [](double x) { return x / 2 * std::erfc(-x / std::sqrt(2)); }}),
     [](const auto& p) { return p.param.name; });
 
 TEST(RecurrentKernels, SoftplusKeepsItsRelativeErrorAtBothEnds) {
@@ -96,6 +98,29 @@ TEST(RecurrentKernels, SoftplusKeepsItsRelativeErrorAtBothEnds) {
         for (std::size_t i = 0; i < y.size(); ++i) {
           const double exact = std::log1p(std::exp(double{x[i]}));
           EXPECT_NEAR(y[i], exact, 1e-6 * exact) << x[i];
+        }
+      });
+}
+
+TEST(RecurrentKernels, GeluKeepsItsErrorBelow3e7OfItsArgument) {
+  std::vector<float> x;
+  for (float magnitude = 1e-30f; magnitude < 1e38f; magnitude *= 1.001f)
+    for (const float sign : {-1.0f, 1.0f}) x.push_back(sign * magnitude);
+  for (const float v : {0.0f, INFINITY, -INFINITY, 14.0f, -14.0f}) x.push_back(v);
+  on_every_isa(
+      [&](const KernelTable& kernels) {
+        auto y = x;
+        kernels.gelu(y.data(), nullptr, std::ssize(y));
+        return y;
+      },
+      [&](const std::vector<float>& y) {
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          if (std::isinf(x[i])) {
+            EXPECT_NEAR(y[i] > 0 ? 1 / y[i] : y[i], 0, 1e-30);
+            continue;
+          }
+          const double exact = double{x[i]} / 2 * std::erfc(double{x[i]} / -std::sqrt(2.0));
+          ASSERT_NEAR(y[i], exact, 3e-7 * std::fabs(double{x[i]})) << x[i];
         }
       });
 }

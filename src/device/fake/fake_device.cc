@@ -62,12 +62,12 @@ class FakeDevice final : public Device {
     auto segment = std::make_unique<FakeSegment>();
     segment->spec = spec;
     segment->logits.resize(static_cast<std::size_t>(spec.limits.logit_rows) *
-                           static_cast<std::size_t>(spec.graph->vocabulary));
+                           static_cast<std::size_t>(spec.graph->output_width()));
     return std::unique_ptr<Segment>(std::move(segment));
   }
 
   Result<Bytes> segment_bytes(const Graph& graph, const StepLimits& limits) const override {
-    return static_cast<Bytes>(limits.logit_rows) * static_cast<Bytes>(graph.vocabulary) *
+    return static_cast<Bytes>(limits.logit_rows) * static_cast<Bytes>(graph.output_width()) *
            sizeof(float);
   }
 
@@ -99,7 +99,8 @@ std::uint64_t hash_visible(const FakeSegment& segment, const StepSlice& slice, s
     }
     const std::int32_t window = spec.graph->cache_groups[g].spec.window;
     const Position first = window > 0 ? std::max(0, position - window + 1) : 0;
-    for (Position p = first; p <= position; ++p) {
+    const Position last = spec.graph->causal ? position : slice.first + slice.rows - 1;
+    for (Position p = first; p <= last; ++p) {
       TokenId token;
       std::memcpy(&token, slot(spec.caches[g], slice.block_tables[g], p), sizeof token);
       hash = mix(hash, token);
@@ -129,26 +130,21 @@ void store(FakeSegment& s, const StepInputs& inputs, const StepSlice& slice, std
 
 Result<std::span<const float>> FakeDevice::run(Segment& base, const StepInputs& inputs) {
   auto& s = static_cast<FakeSegment&>(base);
-  if (static_cast<std::int64_t>(inputs.tokens.size()) > s.spec.limits.rows ||
-      static_cast<std::int64_t>(inputs.logit_rows.size()) > s.spec.limits.logit_rows)
-    return internal_error("a step exceeds the bound limits");
-  for (const TokenId token : inputs.tokens)
-    if (token < 0 || token >= s.spec.graph->vocabulary)
-      return invalid_argument("token {} is outside the vocabulary", token);
+  STRATA_TRY(check_step(*s.spec.graph, s.spec.limits, inputs));
   s.row_hashes.assign(inputs.tokens.size(), 0);
   for (const StepSlice& slice : inputs.slices)
     for (std::size_t g = 0; g < s.spec.caches.size(); ++g) store(s, inputs, slice, g);
-  const auto vocabulary = static_cast<std::size_t>(s.spec.graph->vocabulary);
+  const auto width = static_cast<std::size_t>(s.spec.graph->output_width());
   for (std::size_t i = 0; i < inputs.logit_rows.size(); ++i) {
     const std::int32_t row = inputs.logit_rows[i];
     const auto slice = std::ranges::find_if(
         inputs.slices, [&](const StepSlice& c) { return row < c.first_row + c.rows; });
     const auto hash = hash_visible(s, *slice, row);
-    float* logits = s.logits.data() + i * vocabulary;
-    std::fill(logits, logits + vocabulary, 0.0f);
-    logits[token_of(hash, s.spec.graph->vocabulary)] = 20.0f;
+    float* logits = s.logits.data() + i * width;
+    std::fill(logits, logits + width, 0.0f);
+    logits[token_of(hash, s.spec.graph->output_width())] = 20.0f;
   }
-  return std::span<const float>(s.logits.data(), inputs.logit_rows.size() * vocabulary);
+  return std::span<const float>(s.logits.data(), inputs.logit_rows.size() * width);
 }
 
 }  // namespace

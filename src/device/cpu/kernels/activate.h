@@ -37,6 +37,12 @@ struct Softplus {
     return softplus<V>(x);
   }
 };
+struct Gelu {
+  template <class V>
+  static typename V::F32 apply(typename V::F32 x) {
+    return gelu<V>(x);
+  }
+};
 
 }  // namespace
 

@@ -38,6 +38,7 @@ constexpr KernelTable make_kernel_table(const char* name) {
   table.tanh = activate<V, Tanh>;
   table.relu_squared = activate<V, ReluSquared>;
   table.softplus = activate<V, Softplus>;
+  table.gelu = activate<V, Gelu>;
   table.scaled_add = scaled_add<V>;
   table.exp_scaled = exp_scaled<V>;
   table.dot = dot<V>;

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""strata embed, end to end: embeddings as an independent implementation has them."""
+
+import json
+import math
+import unittest
+from itertools import accumulate
+
+from support import REFERENCE, ROOT, main, needs, strata
+
+DATA = ROOT / "tests" / "data"
+BERT, NOMIC, CAUSAL = DATA / "bert.gguf", DATA / "nomic-bert.gguf", DATA / "rwkv7.gguf"
+QWEN = REFERENCE / "qwen3.gguf"
+SENTENCES = json.loads(BERT.with_suffix(".json").read_text())["sentences"]
+
+
+def unit(vector):
+    norm = math.sqrt(sum(x * x for x in vector))
+    return [x / norm for x in vector]
+
+
+class Embed(unittest.TestCase):
+    def embed(self, *arguments, stdin=""):
+        done = strata("embed", *arguments, stdin=stdin)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.decode(), done.stderr.decode()
+
+    def assert_close(self, got, expected, tolerance=1e-5):
+        self.assertEqual(len(got), len(expected))
+        self.assertLess(max(abs(a - b) for a, b in zip(got, expected)), tolerance)
+
+    def test_json_has_the_embeddings_token_counts_and_pooling_of_all_texts(self):
+        texts = [sentence["text"] for sentence in SENTENCES]
+        for options, kind in ((), "mean"), (("--pooling", "cls"), "cls"):
+            out, err = self.embed(BERT, *texts, "--json", "--reference", *options)
+            self.assertEqual(err, "")
+            got = json.loads(out)
+            self.assertEqual(list(got), ["embeddings", "tokens", "pooling"])
+            self.assertEqual(got["pooling"], kind)
+            self.assertEqual(got["tokens"], [len(s["tokens"]) for s in SENTENCES])
+            for vector, sentence in zip(got["embeddings"], SENTENCES, strict=True):
+                self.assert_close(vector, unit(sentence[kind]))
+
+    def test_a_line_of_input_gives_a_line_of_the_same_numbers(self):
+        lines = "".join(sentence["text"] + "\n" for sentence in SENTENCES)
+        out, _ = self.embed(BERT, "--no-normalize", "--reference", stdin=lines)
+        rows = [list(map(float, line.split())) for line in out.splitlines()]
+        self.assertEqual(len(rows), len(SENTENCES))
+        for row, sentence in zip(rows, SENTENCES):
+            self.assert_close(row, sentence["mean"])
+        again, _ = self.embed(BERT, "--no-normalize", "--reference", "--json", stdin=lines)
+        self.assertEqual(json.loads(again)["embeddings"], rows)
+
+    def test_an_embedding_is_the_same_in_any_company(self):
+        texts = [sentence["text"] for sentence in SENTENCES]
+        together, _ = self.embed(BERT, *texts, "--threads", 2)
+        alone = "".join(self.embed(BERT, text, "--threads", 1)[0] for text in texts)
+        self.assertEqual(together, alone)
+
+    def test_without_pooling_every_token_has_its_own(self):
+        text, count = SENTENCES[1]["text"], len(SENTENCES[1]["tokens"])
+        out, _ = self.embed(BERT, text, text, "--pooling", "none")
+        self.assertEqual(len(out.splitlines()), 2 * count)
+        out, _ = self.embed(BERT, text, text, "--pooling", "none", "--json")
+        self.assertEqual([len(rows) for rows in json.loads(out)["embeddings"]], [count, count])
+
+    def test_a_file_that_names_no_pooling_gets_a_note(self):
+        _, err = self.embed(NOMIC, "salt")
+        self.assertIn("taking mean", err)
+
+    @needs(QWEN)
+    def test_a_causal_model_gives_its_last_tokens_state(self):
+        texts = ["Why is the sea salty?", "salt", "Rivers carry salt into the sea. " * 20]
+        out, err = self.embed(QWEN, *texts, "--threads", 2)
+        self.assertIn("taking last", err)
+        alone = "".join(self.embed(QWEN, text, "--threads", 1)[0] for text in texts)
+        self.assertEqual(out, alone)
+        every, _ = self.embed(QWEN, *texts, "--pooling", "none")
+        ends = list(accumulate(json.loads(self.embed(QWEN, *texts, "--json")[0])["tokens"]))
+        self.assertEqual(out.splitlines(), [every.splitlines()[end - 1] for end in ends])
+        self.assertEqual(ends[-1], len(every.splitlines()))
+
+    def refusal(self, *arguments, code=1):
+        done = strata(*arguments)
+        self.assertEqual((done.returncode, done.stdout), (code, b""), done.stderr)
+        return done.stderr.decode()
+
+    def test_what_cannot_be_done_is_refused_with_the_reason(self):
+        self.assertIn("strata embed", self.refusal("run", BERT, "Why?"))
+        self.assertIn("tokenizer.ggml.model", self.refusal("embed", CAUSAL, "salt"))
+        self.assertIn("320 positions", self.refusal("embed", BERT, "a " * 400))
+        self.assertIn("no text", self.refusal("embed", BERT))
+        self.assertIn("text 2", self.refusal("embed", BERT, "a", "a b c d", "--context", 4))
+        self.refusal("embed", BERT, "a", "--pooling", "rank", code=2)
+
+
+if __name__ == "__main__":
+    main()
