@@ -14,6 +14,8 @@ endforeach()
 target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY)
 target_compile_definitions(spdlog::spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
 
+# The folders that compute; what others do is the same on every machine.
+set(STRATA_CORE_TESTS base formats graph sample probe cpu)
 if(STRATA_TESTS)
   set(INSTALL_GTEST OFF)
   add_subdirectory(/usr/src/googletest ${PROJECT_BINARY_DIR}/googletest EXCLUDE_FROM_ALL SYSTEM)
