@@ -62,10 +62,10 @@ bench: ## microbenchmarks
 	for program in "$${programs[@]}"; do "$$program"; done
 
 tidy: ## clang-format and clang-tidy over every source
-	$(call configure,tidy)
+	$(call configure,release)
 	python3 tests/tidy.py
 	tools/clang_checks.sh format
-	tools/clang_checks.sh tidy build-tidy $(JOBS)
+	tools/clang_checks.sh tidy build $(JOBS)
 
 models: ## fetch the models that the tests use, once
 	python3 tools/fetch_model.py smollm2 gemma3
@@ -77,4 +77,4 @@ dev-deps: ## install what the tests need besides
 	tools/install_deps.sh build test
 
 clean: ## remove the build folders
-	rm -rf build build-asan build-tsan build-tidy build-arm build-bench
+	rm -rf build build-asan build-tsan build-arm build-bench

@@ -55,7 +55,8 @@ function(strata_bench name)
   target_link_libraries(${name} PRIVATE strata_flags ${ARG_DEPS} benchmark::benchmark_main)
 endfunction()
 
-# What every test program includes, parsed once for all of them.
+# What every test program includes, parsed once for all. Only the sanitizers' preset asks for that:
+# with precompiled headers g++ 12 warns of overflows that are none.
 function(strata_test_headers)
   file(WRITE ${PROJECT_BINARY_DIR}/test_headers.cc "")
   add_library(strata_test_headers OBJECT ${PROJECT_BINARY_DIR}/test_headers.cc)
