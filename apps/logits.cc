@@ -159,6 +159,7 @@ Result<std::shared_ptr<Receiver>> submit(Engine& engine, const Options& options,
 
 // Raw little-endian f32 rows, in order of line and position, of sequences that run together.
 Status write_rows(Engine& engine, const Options& options, std::span<const Sequence> sequences) {
+  STRATA_TRY(check_new_file(options.output));
   STRATA_ASSIGN(File out, File::create(options.output));
   std::vector<std::shared_ptr<Receiver>> receivers;
   Bytes offset = 0;

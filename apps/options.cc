@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/printable.h"
 #include "say.h"
@@ -10,6 +11,12 @@
 namespace strata::apps {
 
 constexpr std::size_t kMostErrorBytes = 4096;
+
+Status check_new_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return {};
+  return invalid_argument("{} is there already; remove it or name another file", printable(path));
+}
 
 Result<Bytes> parse_size(std::string_view text) {
   double value = 0;

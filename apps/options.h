@@ -12,6 +12,9 @@ namespace strata::apps {
 // --threads, --isa, --context, --memory, --reference, --step-rows.
 void add_engine_options(CLI::App& command, EngineOptions& options);
 
+// Refuses a path where a file lies: what a command writes replaces nothing.
+Status check_new_file(const std::string& path);
+
 // "512M", "4G", "1.5GiB" or plain bytes.
 Result<Bytes> parse_size(std::string_view text);
 

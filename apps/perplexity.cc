@@ -117,6 +117,7 @@ class Evaluation {
  private:
   Status open_files() {
     if (!options_.save.empty()) {
+      STRATA_TRY(check_new_file(options_.save));
       STRATA_ASSIGN(writer_, LogitsWriter::create(options_.save, header_, tokens_));
     }
     if (options_.against.empty()) return {};

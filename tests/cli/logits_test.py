@@ -98,6 +98,17 @@ class Logits(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"nothing is asked for", done.stderr)
 
+    def test_an_output_replaces_no_file(self):
+        model, _ = reference("llama")
+        with tempfile.TemporaryDirectory() as folder:
+            kept = pathlib.Path(folder, "kept")
+            kept.write_text("1 2")
+            done = strata("logits", model, "--tokens-file", kept, "--positions", "all",
+                          "--output", kept)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"is there already", done.stderr)
+            self.assertEqual(kept.read_text(), "1 2")
+
     def test_a_full_device_is_an_error(self):
         model, _ = reference("llama")
         with open("/dev/full", "wb") as full:

@@ -63,6 +63,7 @@ class Perplexity(unittest.TestCase):
 
     def test_other_tokens_and_damaged_files_are_refused(self):
         self.answer("--chunks", 1, "--save-logits", self.saved)
+        self.assertIn(b"is there already", self.ask("--save-logits", self.saved).stderr)
         for change, word in [(lambda: None, b"other tokens"),
                              (lambda: self.saved.write_bytes(self.saved.read_bytes()[:-4]),
                               b"bytes"),
