@@ -2,8 +2,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
 
 #include "commands.h"
+#include "say.h"
 
 int main(int argc, char** argv) {
   CLI::App app{"Strata: runs large language models on the machine you have"};
@@ -14,7 +18,13 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;  // --help and --version come this way too
+    exit_code = app.exit(error) == 0 ? 0 : 2;  // --help and --version come this way too
+  }
+  // What is still buffered may not fit, e.g. on a full disk.
+  std::cout.flush();
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout) {
+    strata::apps::say("error: cannot write to standard output\n");
+    return std::max(exit_code, 1);
   }
   return exit_code;
 }

@@ -116,6 +116,15 @@ class Logits(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"cannot write", done.stderr)
 
+    def test_no_command_loses_its_output_silently(self):
+        model, _ = reference("llama")
+        for arguments in (["show", model], ["show", model, "--json"], ["--help"], ["--version"],
+                          ["tokenize", model, "hi"], ["detokenize", model, "1", "2"]):
+            with self.subTest(arguments=arguments), open("/dev/full", "wb") as full:
+                done = strata(*arguments, stdout=full)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(b"cannot write to standard output", done.stderr)
+
 
 if __name__ == "__main__":
     main()
