@@ -43,6 +43,8 @@ void quantize_q8x256(const float* x, std::int64_t n, Q8Block256* out) {
     out->scale = quantize(x + i, 256, out->q);
     for (int j = 0; j < 16; ++j)
       out->sums[j] = static_cast<std::int16_t>(sum_of(out->q + 16 * j, 16));
+    for (int j = 0; j < 8; ++j)
+      out->wide_sums[j] = static_cast<std::int16_t>(sum_of(out->q + 32 * j, 32));
   }
 }
 

@@ -84,7 +84,8 @@ struct Q8Block32 {
 // Activations of formats whose super-block covers 256 elements.
 struct Q8Block256 {
   float scale;
-  std::int16_t sums[16];  // of 16 consecutive q
+  std::int16_t sums[16];      // of 16 consecutive q
+  std::int16_t wide_sums[8];  // of 32
   std::int8_t q[256];
 };
 

@@ -172,16 +172,15 @@ class MatMul {
   // Earlier segments' sums lie in the output already.
   void finish_segment(const Workspace& space, std::int64_t row, int cells, std::int64_t first,
                       std::int64_t rows, bool starts) const {
-    for (int c = 0; c < cells; ++c) {
-      const std::int64_t at = row + c * V::kWidth;
-      const int count =
-          static_cast<int>(t_.last_row - at < V::kWidth ? t_.last_row - at : V::kWidth);
-      for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (int c = 0; c < cells; ++c) {
+        const std::int64_t at = row + c * V::kWidth;
+        const int count =
+            static_cast<int>(t_.last_row - at < V::kWidth ? t_.last_row - at : V::kWidth);
         auto sum = V::load(space.acc[r][c]);
         if (!starts) sum = V::add(part(first + r, at, count), sum);
         store(first + r, at, count, sum);
       }
-    }
   }
 
   typename V::F32 part(std::int64_t r, std::int64_t row, int count) const {

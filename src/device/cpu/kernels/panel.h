@@ -73,15 +73,9 @@ struct InPlace {
     else
       return V::make_scale(s);
   }
-  // Of 32 elements, whose activations have two sums.
+  // Of two parts.
   [[gnu::always_inline]] typename V::I32 offset_pair(int pair) const {
-    if constexpr (F::kPart == 32) {
-      const auto offset = F::template offset<V>(w, pair);
-      return V::make_pair(offset, offset);
-    } else {
-      return V::make_pair(F::template offset<V>(w, 2 * pair),
-                          F::template offset<V>(w, 2 * pair + 1));
-    }
+    return V::make_pair(F::template offset<V>(w, 2 * pair), F::template offset<V>(w, 2 * pair + 1));
   }
   [[gnu::always_inline]] typename V::F32 factor() const { return F::template factor<V>(w); }
   [[gnu::always_inline]] typename V::F32 offset_factor() const {
@@ -136,7 +130,7 @@ void unpack_in_place(typename V::Weights w, int index, Panel<V>& panel) {
     if constexpr (F::kOffset == Offset::kOwnFactor)
       V::store(panel.offset_factor, s.offset_factor());
     if constexpr (F::kOffset != Offset::kNone)
-      repeat<V::kUnrolled, 8>([&](auto j) __attribute__((always_inline)) {
+      repeat<V::kUnrolled, kParts / 2>([&](auto j) __attribute__((always_inline)) {
         V::store_i32(panel.offsets[j], s.offset_pair(j));
       });
   }

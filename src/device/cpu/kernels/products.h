@@ -62,16 +62,16 @@ template <class V, int G, int R>
 }
 
 // sums[g][r] = sum of offset * the sum of its part's activations
-template <class V, int G, int R, class Source>
+template <class V, class S, int G, int R, class Source>
 [[gnu::always_inline]] inline void sum_offsets(const Source* s, const Q8Block256* const* a,
                                                typename V::I32 (*sums)[R]) {
   clear<V, G, R>(sums);
-  repeat<V::kUnrolled, 8>([&](auto j) __attribute__((always_inline)) {
+  repeat<V::kUnrolled, 128 / S::kPart>([&](auto j) __attribute__((always_inline)) {
     typename V::I32 pair[G];
     for (int g = 0; g < G; ++g) pair[g] = s[g].offset_pair(j);
     for (int r = 0; r < R; ++r) {
       std::int32_t both;
-      __builtin_memcpy(&both, a[r]->sums + 2 * j, 4);
+      __builtin_memcpy(&both, (S::kPart == 32 ? a[r]->wide_sums : a[r]->sums) + 2 * j, 4);
       for (int g = 0; g < G; ++g) sums[g][r] = V::add_pairs(sums[g][r], pair[g], both);
     }
   });
@@ -104,7 +104,7 @@ template <class V, class S, int G, int R, class Source>
     add_part<V, S, true, G, R>(s, part * (S::kPart / 4), q, scale, total);
   });
   typename V::I32 offsets[G][R];
-  if constexpr (S::kOffset != Offset::kNone) sum_offsets<V, G, R>(s, a, offsets);
+  if constexpr (S::kOffset != Offset::kNone) sum_offsets<V, S, G, R>(s, a, offsets);
   if constexpr (S::kOffset == Offset::kScaled)
     for (int g = 0; g < G; ++g)
       for (int r = 0; r < R; ++r) total[g][r] = V::sub_i32(total[g][r], offsets[g][r]);

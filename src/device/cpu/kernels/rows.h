@@ -153,6 +153,8 @@ void quantize_q8x256(const float* x, std::int64_t n, void* out) {
       V::store_low_bytes(block->q + 16 * j + 8, high);
       block->sums[j] = static_cast<std::int16_t>(sum_of<V>(V::add_i32(low, high)));
     }
+    for (int j = 0; j < 8; ++j)
+      block->wide_sums[j] = static_cast<std::int16_t>(block->sums[2 * j] + block->sums[2 * j + 1]);
   }
 }
 
