@@ -1,7 +1,9 @@
-// A fixed team of threads that run one function together and meet at barriers. Built for thousands
-// of barriers per second: threads spin briefly, then sleep; an idle team uses no processor time.
+// A fixed team of threads that run one function together and meet at barriers. Built for tens of
+// thousands of barriers per second: threads spin briefly, then give way, then sleep; an idle team
+// uses no processor time.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -11,6 +13,10 @@
 namespace strata {
 
 class ThreadTeam;
+
+// Keeps what different threads write out of each other's cache lines; two lines, since processors
+// fetch them in pairs.
+constexpr std::size_t kSeparate = 128;
 
 // One thread's place in a running team.
 class Worker {
@@ -28,18 +34,33 @@ class Worker {
   };
   // This worker's contiguous share of [0, total), cut at multiples of `grain`.
   Range share(std::int64_t total, std::int64_t grain = 1) const {
-    const std::int64_t grains = (total + grain - 1) / grain;
-    const auto cut = [&](std::int64_t i) {
-      const std::int64_t at = grains * i / count_ * grain;
-      return at < total ? at : total;
-    };
-    return {cut(index_), cut(index_ + 1)};
+    return share_of(index_, total, grain);
   }
 
+  // Calls f(Range) for parts of [0, total), cut at multiples of `grain`, until all workers together
+  // have done every part once. A worker starts with its share, so that the same thread mostly comes
+  // to the same rows, and then takes from those that are behind. Like share() it does not wait for
+  // the others. REQUIRES: every worker of the run makes the same calls in the same order.
+  template <typename F>
+  void each_part(std::int64_t total, std::int64_t grain, F f);
+
  private:
+  friend class ThreadTeam;
+  static constexpr int kTakenBits = 16;  // of Share::taken; the others count loops, for years
+  static constexpr std::int64_t kMostGrains = (1 << kTakenBits) - 1;
+
+  Range share_of(int index, std::int64_t total, std::int64_t grain) const {
+    const std::int64_t grains = (total + grain - 1) / grain;
+    const auto cut = [&](std::int64_t i) { return std::min(grains * i / count_ * grain, total); };
+    return {cut(index), cut(index + 1)};
+  }
+  // The next grains of `owner`'s share in this loop, or an empty range when all are taken.
+  Range take(int owner, std::int64_t grains);
+
   ThreadTeam& team_;
   int index_;
   int count_;
+  std::uint64_t loop_ = 0;  // calls of each_part in all runs so far, the same in every worker
 };
 
 class ThreadTeam {
@@ -57,16 +78,55 @@ class ThreadTeam {
 
  private:
   friend class Worker;
+
+  // A count that threads wait for. Raising it costs a system call only when some thread sleeps.
+  struct alignas(kSeparate) Signal {
+    std::atomic<std::uint32_t> value{0};
+    std::atomic<int> sleepers{0};
+    void raise();
+    void wait_beyond(std::uint32_t old);
+  };
+  struct alignas(kSeparate) Arrivals {
+    std::atomic<int> count{0};
+  };
+  // The loop in which the share was last taken from, and how many of its grains are taken.
+  struct alignas(kSeparate) Share {
+    std::atomic<std::uint64_t> taken{0};
+  };
+
   void loop(int index);
-  void barrier();
+  void work_as(int index);
+  void barrier(int index);
+  bool last_to_arrive(int index);
 
   const int size_;
   const std::function<void(Worker&)>* work_ = nullptr;
-  std::atomic<std::uint32_t> epoch_{0};  // counts runs; its change starts the sleepers
-  std::atomic<bool> stop_{false};
-  std::atomic<int> arrived_{0};
-  std::atomic<std::uint32_t> generation_{0};  // counts barriers
+  bool stop_ = false;
+  std::uint64_t loops_ = 0;  // each_part calls before this run
+  Signal start_;             // counts runs
+  Signal released_;          // counts barriers
+  Arrivals groups_arrived_;
+  std::vector<Arrivals> arrived_;  // by group
+  std::vector<Share> shares_;      // by worker
   std::vector<std::thread> threads_;
 };
+
+template <typename F>
+void Worker::each_part(std::int64_t total, std::int64_t grain, F f) {
+  if (count_ == 1) {
+    if (total > 0) f(Range{0, total});
+    return;
+  }
+  ++loop_;
+  grain *= 1 + total / (grain * kMostGrains);
+  for (int i = 0; i < count_; ++i) {
+    const int owner = index_ + i < count_ ? index_ + i : index_ + i - count_;
+    const Range share = share_of(owner, total, grain);
+    const std::int64_t grains = (share.last - share.first + grain - 1) / grain;
+    for (Range part = take(owner, grains); part.first < part.last; part = take(owner, grains))
+      f(Range{share.first + part.first * grain,
+              std::min(share.first + part.last * grain, share.last)});
+  }
+}
 
 }  // namespace strata
