@@ -16,6 +16,7 @@ namespace strata {
 namespace {
 
 constexpr int kMaxThreads = 1024;
+constexpr Bytes kHugePage = 2 * kMiB;
 
 class CpuDevice final : public Device {
  public:
@@ -74,6 +75,10 @@ Result<Buffer> CpuDevice::allocate(Bytes bytes) {
   if (data == MAP_FAILED)
     return resource_exhausted("the system refused {} bytes of memory: {}", bytes,
                               std::strerror(errno));
+#ifdef MADV_HUGEPAGE
+  // Only advice: with small pages everything works, slower.
+  if (bytes >= kHugePage) ::madvise(data, bytes, MADV_HUGEPAGE);
+#endif
   std::shared_ptr<void> owner(data, [bytes](void* p) { munmap(p, bytes); });
   return Buffer(static_cast<std::uint8_t*>(data), bytes, std::move(owner));
 }
