@@ -63,8 +63,9 @@ Worker::Range Worker::take(int owner, std::int64_t grains) {
   }
 }
 
-ThreadTeam::ThreadTeam(int threads)
+ThreadTeam::ThreadTeam(int threads, std::vector<std::vector<int>> processors)
     : size_(std::max(threads, 1)),
+      processors_(std::move(processors)),
       arrived_(static_cast<std::size_t>((size_ + kGroup - 1) / kGroup)),
       shares_(static_cast<std::size_t>(size_)) {
   for (int i = 1; i < size_; ++i) threads_.emplace_back([this, i] { loop(i); });
@@ -77,20 +78,39 @@ ThreadTeam::~ThreadTeam() {
 }
 
 void ThreadTeam::run(const std::function<void(Worker&)>& work) {
+  const ProcessorBinding binding(processors_of(0));
   work_ = &work;
   if (size_ > 1) start_.raise();
   work_as(0);
 }
 
+std::span<const int> ThreadTeam::processors_of(int index) const {
+  if (!bound()) return {};
+  return processors_[static_cast<std::size_t>(index)];
+}
+
+Worker::Range ThreadTeam::node_of(int index) const {
+  if (!bound()) return {0, size_};
+  const auto same = [&](int other) {
+    return std::ranges::equal(processors_of(other), processors_of(index));
+  };
+  int first = index, last = index + 1;
+  while (first > 0 && same(first - 1)) --first;
+  while (last < size_ && same(last)) ++last;
+  return {first, last};
+}
+
 void ThreadTeam::work_as(int index) {
   Worker self(*this, index, size_);
   self.loop_ = loops_;
+  self.near_ = node_of(index);
   (*work_)(self);
   barrier(index);
   if (index == 0) loops_ = self.loop_;
 }
 
 void ThreadTeam::loop(int index) {
+  const ProcessorBinding binding(processors_of(index));
   for (std::uint32_t runs = 0;; ++runs) {
     start_.wait_beyond(runs);
     if (stop_) return;

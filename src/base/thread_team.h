@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -21,7 +22,8 @@ constexpr std::size_t kSeparate = 128;
 // One thread's place in a running team.
 class Worker {
  public:
-  Worker(ThreadTeam& team, int index, int count) : team_(team), index_(index), count_(count) {}
+  Worker(ThreadTeam& team, int index, int count)
+      : team_(team), index_(index), count_(count), near_{0, count} {}
   int index() const { return index_; }
   int count() const { return count_; }
 
@@ -39,8 +41,9 @@ class Worker {
 
   // Calls f(Range) for parts of [0, total), cut at multiples of `grain`, until all workers together
   // have done every part once. A worker starts with its share, so that the same thread mostly comes
-  // to the same rows, and then takes from those that are behind. Like share() it does not wait for
-  // the others. REQUIRES: every worker of the run makes the same calls in the same order.
+  // to the same rows, and then takes from those that are behind, its own node's first. Like share()
+  // it does not wait for the others. REQUIRES: every worker of the run makes the same calls in the
+  // same order.
   template <typename F>
   void each_part(std::int64_t total, std::int64_t grain, F f);
 
@@ -54,23 +57,33 @@ class Worker {
     const auto cut = [&](std::int64_t i) { return std::min(grains * i / count_ * grain, total); };
     return {cut(index), cut(index + 1)};
   }
+  // Whose share comes `step`th: its own, then those of its node, then the others.
+  int owner(int step) const {
+    const auto first = static_cast<int>(near_.first), last = static_cast<int>(near_.last);
+    if (step < last - first) return first + (index_ - first + step) % (last - first);
+    return (first + step) % count_;
+  }
   // The next grains of `owner`'s share in this loop, or an empty range when all are taken.
   Range take(int owner, std::int64_t grains);
 
   ThreadTeam& team_;
   int index_;
   int count_;
+  Range near_;              // the workers of its node
   std::uint64_t loop_ = 0;  // calls of each_part in all runs so far, the same in every worker
 };
 
 class ThreadTeam {
  public:
-  explicit ThreadTeam(int threads);  // the caller of run() is one of them
+  // The caller of run() is one of the threads. `processors` says for each which it keeps to while
+  // it works: those of a memory node, neighbours the same; empty: all may run anywhere.
+  explicit ThreadTeam(int threads, std::vector<std::vector<int>> processors = {});
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
   int size() const { return size_; }
+  bool bound() const { return !processors_.empty(); }
 
   // Runs `work` on every thread and returns when all are done. `work` must not throw.
   // REQUIRES: called from one thread at a time, never from inside `work`.
@@ -99,7 +112,11 @@ class ThreadTeam {
   void barrier(int index);
   bool last_to_arrive(int index);
 
+  std::span<const int> processors_of(int index) const;
+  Worker::Range node_of(int index) const;  // the workers that keep to the same processors
+
   const int size_;
+  const std::vector<std::vector<int>> processors_;  // by worker, or none
   const std::function<void(Worker&)>* work_ = nullptr;
   bool stop_ = false;
   std::uint64_t loops_ = 0;  // each_part calls before this run
@@ -120,10 +137,10 @@ void Worker::each_part(std::int64_t total, std::int64_t grain, F f) {
   ++loop_;
   grain *= 1 + total / (grain * kMostGrains);
   for (int i = 0; i < count_; ++i) {
-    const int owner = index_ + i < count_ ? index_ + i : index_ + i - count_;
-    const Range share = share_of(owner, total, grain);
+    const int from = owner(i);
+    const Range share = share_of(from, total, grain);
     const std::int64_t grains = (share.last - share.first + grain - 1) / grain;
-    for (Range part = take(owner, grains); part.first < part.last; part = take(owner, grains))
+    for (Range part = take(from, grains); part.first < part.last; part = take(from, grains))
       f(Range{share.first + part.first * grain,
               std::min(share.first + part.last * grain, share.last)});
   }

@@ -1,6 +1,7 @@
 #include "base/thread_team.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <chrono>
 #include <ctime>
@@ -90,6 +91,41 @@ TEST(ThreadTeam, WhoIsBehindLeavesItsPartsToTheOthers) {
   });
   EXPECT_EQ(done.load(), 1000);
   EXPECT_EQ(late_parts.load(), 0);
+}
+
+TEST(ThreadTeam, PartsComeOnceWhereWorkersAreBoundToNodes) {
+  const std::vector<int> one{0}, other{1};  // a processor that is not there binds nobody
+  ThreadTeam team(5, {one, one, one, other, other});
+  EXPECT_TRUE(team.bound());
+  std::vector<std::atomic<int>> done(1000);
+  team.run([&](Worker& w) {
+    w.each_part(1000, 8, [&](Worker::Range part) {
+      for (std::int64_t i = part.first; i < part.last; ++i) ++done[static_cast<std::size_t>(i)];
+    });
+  });
+  for (const std::atomic<int>& times : done) EXPECT_EQ(times.load(), 1);
+}
+
+TEST(ThreadTeam, BindsItsThreadsAndGivesTheCallerBack) {
+  const auto allowed = [] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+    return set;
+  };
+  const cpu_set_t before = allowed();
+  int processor = CPU_SETSIZE - 1;
+  while (processor > 0 && !CPU_ISSET(processor, &before)) --processor;
+  ThreadTeam team(2, {{processor}, {processor}});
+  std::atomic<int> elsewhere{0};
+  team.run([&](Worker& w) {
+    w.barrier();
+    const cpu_set_t set = allowed();
+    if (CPU_COUNT(&set) != 1 || !CPU_ISSET(processor, &set)) ++elsewhere;
+  });
+  EXPECT_EQ(elsewhere.load(), 0);
+  const cpu_set_t after = allowed();
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
 TEST(ThreadTeam, UsesNoProcessorTimeWhenIdle) {

@@ -2,7 +2,6 @@
 // being used.
 #pragma once
 
-#include <array>
 #include <condition_variable>
 #include <mutex>
 #include <span>
@@ -21,9 +20,12 @@ struct FileRange {
 
 class ReadAhead {
  public:
-  static constexpr std::size_t kSlots = 2;  // one in use, one being read
+  static constexpr std::size_t kSlotAlignment = 64;
+  static constexpr std::size_t kFewestSlots = 2;  // one in use, one being read
 
-  // REQUIRES: `memory` holds kSlots of the largest range. Files, ranges and memory outlive it.
+  // Reads as far ahead as `memory` allows. REQUIRES: it holds kFewestSlots of the largest range,
+  // rounded up to kSlotAlignment.
+  // Files, ranges and memory outlive the object.
   ReadAhead(std::span<const FileRange> ranges, std::span<std::uint8_t> memory);
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
@@ -39,11 +41,13 @@ class ReadAhead {
 
   const std::span<const FileRange> ranges_;
   const std::span<std::uint8_t> memory_;
+  const std::size_t slot_bytes_;
+  const std::size_t slots_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::array<Status, kSlots> outcomes_;  // by slot
-  std::size_t read_ = 0;                 // ranges read
-  std::size_t taken_ = 0;                // ranges next() was called for
+  Status outcome_;         // of the range read last
+  std::size_t read_ = 0;   // ranges read well
+  std::size_t taken_ = 0;  // ranges next() was called for
   bool stop_ = false;
   std::thread thread_;
 };

@@ -26,7 +26,7 @@ class ReadAheadTest : public ::testing::Test {
   const std::string path_ = ::testing::TempDir() + "read_ahead_test";
   std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(100'000);
   std::vector<File> file_;
-  std::vector<std::uint8_t> memory_ = std::vector<std::uint8_t>(2 * 1000);
+  std::vector<std::uint8_t> memory_ = std::vector<std::uint8_t>(2 * 1024);
 };
 
 TEST_F(ReadAheadTest, GivesEveryRangeInOrder) {

@@ -20,7 +20,7 @@ struct Piece {
   const TensorInfo* tensor;
   Bytes offset;  // in the tensor's file
   Bytes bytes;
-  std::int64_t rows;
+  SliceRows rows;
   std::uint8_t* destination;
 };
 
@@ -33,7 +33,7 @@ class Loader {
         progress_(progress),
         total_(plan.weights),
         staging_bytes_(plan.staging),
-        longest_(plan.staging / ReadAhead::kSlots) {}
+        longest_(plan.staging / ReadAhead::kFewestSlots) {}
 
   // Plans the reading of a weight and says where it will lie.
   Status add(const Weight& weight, std::uint8_t* destination, WeightView& view) {
@@ -49,7 +49,7 @@ class Loader {
       if (tensor->bytes > longest_)
         return unsupported("tensor '{}' has {} bytes; tensors read as f32 may have {}",
                            tensor->name, tensor->bytes, longest_);
-      pieces_.push_back({&weight, tensor, tensor->offset, tensor->bytes, 1, destination});
+      pieces_.push_back({&weight, tensor, tensor->offset, tensor->bytes, {0, 1, 1}, destination});
       return {};
     }
     view.format = weight.format;
@@ -98,7 +98,11 @@ class Loader {
     for (std::int64_t row = 0; row < weight.rows; row += most) {
       const std::int64_t rows = std::min(most, weight.rows - row);
       const Bytes at = static_cast<Bytes>(row) * row_bytes;
-      pieces_.push_back({&weight, &tensor, offset + at, static_cast<Bytes>(rows) * row_bytes, rows,
+      pieces_.push_back({&weight,
+                         &tensor,
+                         offset + at,
+                         static_cast<Bytes>(rows) * row_bytes,
+                         {row, rows, weight.rows},
                          destination + at});
     }
     return {};
