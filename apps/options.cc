@@ -39,8 +39,8 @@ Result<Bytes> parse_size(std::string_view text) {
 void add_engine_options(CLI::App& command, EngineOptions& options) {
   command
       .add_option("--threads,-t", options.threads,
-                  "Threads that compute (default: one per physical core)")
-      ->check(CLI::Range(1, 1024));
+                  "Threads that compute (default or 0: one per physical core)")
+      ->check(CLI::Range(0, 1024));
   command
       .add_option_function<std::string>(
           "--isa", [&options](const std::string& name) { options.isa = *isa_by_name(name); },

@@ -154,9 +154,10 @@ class OneAnswer {
   }
 
   void print_figures(const Timing& timing) const {
-    say("{:<12} {:.3f} s\n{}{:<12} peak {}, planned {}\n{:<12} {}\n", "load", model_.load_seconds,
-        describe(timing), "memory", human_bytes(peak_resident_bytes()),
-        human_bytes(model_.engine->plan().total()), "seed", sampling_.seed);
+    say("{:<12} {}\n{:<12} {:.3f} s\n{}{:<12} peak {}, planned {}\n{:<12} {}\n", "device",
+        model_.engine->device_name(), "load", model_.load_seconds, describe(timing), "memory",
+        human_bytes(peak_resident_bytes()), human_bytes(model_.engine->plan().total()), "seed",
+        sampling_.seed);
   }
 
   TalkingModel& model_;

@@ -96,9 +96,10 @@ class OpTest : public ::testing::TestWithParam<Isa> {
       for (Bytes slice = 0; slice < static_cast<Bytes>(w.slices); ++slice) {
         std::uint8_t* target = buffers_.back().data() + slice * bytes;
         const std::span part(source + slice * bytes, bytes);
-        const Status status = w.role == WeightRole::kMatrix
-                                  ? device.prepare(w.format, w.columns, w.rows, part, target)
-                                  : device.prepare_vector(w.format, w.columns, part, target);
+        const Status status =
+            w.role == WeightRole::kMatrix
+                ? device.prepare(w.format, w.columns, {0, w.rows, w.rows}, part, target)
+                : device.prepare_vector(w.format, w.columns, part, target);
         EXPECT_TRUE(status.ok()) << status.message();
         view.pieces.push_back({target, 0, w.rows});
       }

@@ -1,68 +1,143 @@
 #include "base/thread_team.h"
 
+#include <chrono>
+
 #include "base/platform.h"
 
 namespace strata {
 namespace {
 
-constexpr int kSpins = 4000;  // a few tens of microseconds
+// A waiting thread pauses, then lets others have its processor and looks again, then sleeps: to be
+// woken may take as long as this, where the processor went idle.
+constexpr auto kAwake = std::chrono::microseconds(50);
+constexpr int kPauses = 32;  // a microsecond or so
 
-void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
-  for (int i = 0; i < kSpins; ++i) {
-    if (value.load(std::memory_order_acquire) != old) return;
-    spin_pause();
-  }
-  while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
-}
+// Threads that arrive at one counter; more than this meet in groups first.
+constexpr int kGroup = 8;
+
+// A part is this fraction of what a share has left: few parts, and small ones towards the end.
+constexpr std::int64_t kPart = 4;
 
 }  // namespace
 
-void Worker::barrier() { team_.barrier(); }
+void ThreadTeam::Signal::raise() {
+  // Either this sees the sleeper or the sleeper sees the new value: both orders are sequential.
+  value.fetch_add(1);
+  if (sleepers.load() > 0) value.notify_all();
+}
 
-ThreadTeam::ThreadTeam(int threads) : size_(threads < 1 ? 1 : threads) {
+void ThreadTeam::Signal::wait_beyond(std::uint32_t old) {
+  using Clock = std::chrono::steady_clock;
+  const auto changes_soon = [&] {
+    for (int i = 0; i < kPauses; ++i) {
+      if (value.load(std::memory_order_acquire) != old) return true;
+      spin_pause();
+    }
+    return false;
+  };
+  if (changes_soon()) return;
+  for (const auto end = Clock::now() + kAwake; Clock::now() < end;) {
+    std::this_thread::yield();
+    if (changes_soon()) return;
+  }
+  sleepers.fetch_add(1);
+  while (value.load() == old) value.wait(old);
+  sleepers.fetch_sub(1);
+}
+
+void Worker::barrier() { team_.barrier(index_); }
+
+Worker::Range Worker::take(int owner, std::int64_t grains) {
+  std::atomic<std::uint64_t>& state = team_.shares_[static_cast<std::size_t>(owner)].taken;
+  std::uint64_t seen = state.load(std::memory_order_relaxed);
+  while (true) {
+    // Whoever is in a later loop has found this one done.
+    const std::uint64_t loop = seen >> kTakenBits;
+    if (loop > loop_) return {0, 0};
+    const auto taken = static_cast<std::int64_t>(loop == loop_ ? seen % (1 << kTakenBits) : 0);
+    if (taken == grains) return {0, 0};
+    const std::int64_t last = taken + std::max<std::int64_t>((grains - taken) / kPart, 1);
+    if (state.compare_exchange_weak(seen, loop_ << kTakenBits | static_cast<std::uint64_t>(last),
+                                    std::memory_order_relaxed))
+      return {taken, last};
+  }
+}
+
+ThreadTeam::ThreadTeam(int threads, std::vector<std::vector<int>> processors)
+    : size_(std::max(threads, 1)),
+      processors_(std::move(processors)),
+      arrived_(static_cast<std::size_t>((size_ + kGroup - 1) / kGroup)),
+      shares_(static_cast<std::size_t>(size_)) {
   for (int i = 1; i < size_; ++i) threads_.emplace_back([this, i] { loop(i); });
 }
 
 ThreadTeam::~ThreadTeam() {
-  stop_.store(true, std::memory_order_relaxed);
-  epoch_.fetch_add(1, std::memory_order_release);
-  epoch_.notify_all();
+  stop_ = true;
+  start_.raise();
   for (std::thread& thread : threads_) thread.join();
 }
 
 void ThreadTeam::run(const std::function<void(Worker&)>& work) {
+  const ProcessorBinding binding(processors_of(0));
   work_ = &work;
-  if (size_ > 1) {
-    epoch_.fetch_add(1, std::memory_order_release);
-    epoch_.notify_all();
-  }
-  Worker self(*this, 0, size_);
-  work(self);
-  barrier();
+  if (size_ > 1) start_.raise();
+  work_as(0);
+}
+
+std::span<const int> ThreadTeam::processors_of(int index) const {
+  if (!bound()) return {};
+  return processors_[static_cast<std::size_t>(index)];
+}
+
+Worker::Range ThreadTeam::node_of(int index) const {
+  if (!bound()) return {0, size_};
+  const auto same = [&](int other) {
+    return std::ranges::equal(processors_of(other), processors_of(index));
+  };
+  int first = index, last = index + 1;
+  while (first > 0 && same(first - 1)) --first;
+  while (last < size_ && same(last)) ++last;
+  return {first, last};
+}
+
+void ThreadTeam::work_as(int index) {
+  Worker self(*this, index, size_);
+  self.loop_ = loops_;
+  self.near_ = node_of(index);
+  (*work_)(self);
+  barrier(index);
+  if (index == 0) loops_ = self.loop_;
 }
 
 void ThreadTeam::loop(int index) {
-  std::uint32_t seen = 0;
-  while (true) {
-    wait_for_change(epoch_, seen);
-    ++seen;
-    if (stop_.load(std::memory_order_relaxed)) return;
-    Worker self(*this, index, size_);
-    (*work_)(self);
-    barrier();
+  const ProcessorBinding binding(processors_of(index));
+  for (std::uint32_t runs = 0;; ++runs) {
+    start_.wait_beyond(runs);
+    if (stop_) return;
+    work_as(index);
   }
 }
 
-void ThreadTeam::barrier() {
+// The last of each group to come counts for the group.
+bool ThreadTeam::last_to_arrive(int index) {
+  const auto last_of = [](Arrivals& arrivals, int expected) {
+    if (arrivals.count.fetch_add(1, std::memory_order_acq_rel) + 1 < expected) return false;
+    arrivals.count.store(0, std::memory_order_relaxed);
+    return true;
+  };
+  const int group = index / kGroup;
+  return last_of(arrived_[static_cast<std::size_t>(group)],
+                 std::min(kGroup, size_ - group * kGroup)) &&
+         (arrived_.size() == 1 || last_of(groups_arrived_, static_cast<int>(arrived_.size())));
+}
+
+void ThreadTeam::barrier(int index) {
   if (size_ == 1) return;
-  const std::uint32_t before = generation_.load(std::memory_order_acquire);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
-    arrived_.store(0, std::memory_order_relaxed);
-    generation_.fetch_add(1, std::memory_order_release);
-    generation_.notify_all();
-  } else {
-    wait_for_change(generation_, before);
-  }
+  const std::uint32_t before = released_.value.load(std::memory_order_relaxed);
+  if (last_to_arrive(index))
+    released_.raise();
+  else
+    released_.wait_beyond(before);
 }
 
 }  // namespace strata

@@ -108,6 +108,13 @@ struct StepInputs {
 // Whether the step fits the limits, and the graph has an embedding for every token and position.
 Status check_step(const Graph& graph, const StepLimits& limits, const StepInputs& inputs);
 
+// Consecutive rows of a slice of a matrix.
+struct SliceRows {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  std::int64_t of = 0;  // rows of the slice
+};
+
 // Thread rules: one call at a time on a device and its segments.
 class Device {
  public:
@@ -118,10 +125,10 @@ class Device {
   // Fails with kResourceExhausted, saying how much was asked for.
   virtual Result<Buffer> allocate(Bytes bytes) = 0;
 
-  // Turns `rows` plain rows of a matrix, as they lie in a file, into the device's layout, which has
-  // the same size. REQUIRES: destination holds rows * row bytes; the rows are a whole slice or
-  // start and, unless they reach the slice's end, stop at a multiple of 8.
-  virtual Status prepare(FormatId format, std::int64_t columns, std::int64_t rows,
+  // Turns plain rows of a matrix, as they lie in a file, into the device's layout, which has the
+  // same size. REQUIRES: destination, where the first of these rows goes, holds them; they start
+  // and, unless they reach the slice's end, stop at a multiple of 8.
+  virtual Status prepare(FormatId format, std::int64_t columns, SliceRows rows,
                          std::span<const std::uint8_t> source, std::uint8_t* destination) = 0;
 
   // Decodes a one-dimensional tensor to f32. REQUIRES: destination holds `elements` f32.

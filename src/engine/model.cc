@@ -5,6 +5,7 @@
 #include "graph/hidden_states.h"
 #include "models/all.h"
 #include "probe/machine.h"
+#include "probe/topology.h"
 
 namespace strata {
 namespace {
@@ -74,9 +75,12 @@ Result<std::unique_ptr<Model>> load_model(ModelManifest manifest, const EngineOp
   model->manifest = std::move(manifest);
   STRATA_ASSIGN(model->graph, load_graph(model->manifest, options.output));
   const HardwareProfile profile = probe_machine();
-  const int threads = options.threads > 0 ? options.threads : profile.physical_cores;
-  STRATA_ASSIGN(model->device, make_cpu_device({threads, options.isa, options.reference}));
+  const int threads = options.threads > 0 ? options.threads : default_threads(profile);
+  const CpuOptions cpu{threads, options.isa, options.reference,
+                       worker_processors(profile.nodes, threads)};
+  STRATA_ASSIGN(model->device, make_cpu_device(cpu));
   model->device_name = model->device->info().name;
+  if (options.threads == 0) model->device_name += ": " + explain_default_threads(profile);
 
   const CacheFormat cache = options.reference ? CacheFormat::kF32 : CacheFormat::kF16;
   // The peak, since what parsing freed may still be resident.

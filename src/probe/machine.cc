@@ -7,9 +7,11 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "probe/topology.h"
 
 namespace strata {
 namespace {
@@ -32,66 +34,101 @@ std::optional<T> leading_number(std::string_view text) {
   return value;
 }
 
-// The control group folders of this process, innermost first (version 2), or the root.
-std::vector<std::string> control_groups() {
-  std::string group;
-  std::stringstream lines(read_text("/proc/self/cgroup"));
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("0::")) group = line.substr(3);
-  std::vector<std::string> folders;
-  while (true) {
-    folders.push_back("/sys/fs/cgroup" + group);
-    const auto slash = group.rfind('/');
-    if (slash == std::string::npos) return folders;
-    group.resize(slash);
+// What follows `word` in the line that starts with that whole word.
+std::optional<std::string_view> rest_of_line(std::string_view text, std::string_view word) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    if (line.starts_with(word) && line.find_first_of(": ") == word.size())
+      return line.substr(word.size());
+    at = end + 1;
   }
+  return std::nullopt;
 }
 
-Bytes available_memory() {
+// The files in which a version of control groups keeps its figures.
+struct MemoryFiles {
+  const char* limit;
+  const char* used;
+  const char* cached;  // the line of memory.stat with cached file pages that are given back unasked
+};
+constexpr MemoryFiles kMemoryFiles[] = {
+    {"/memory.max", "/memory.current", "inactive_file"},
+    {"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"}};
+
+// What is left of the smallest limit of a control group around this process.
+Bytes available_memory(const std::string& groups) {
   Bytes available =
       meminfo_field(read_text("/proc/meminfo"), "MemAvailable").value_or(kUnknownMemory);
-  for (const std::string& folder : control_groups()) {
-    const auto limit = leading_number<Bytes>(read_text(folder + "/memory.max"));
-    if (!limit) continue;
-    const Bytes used = leading_number<Bytes>(read_text(folder + "/memory.current")).value_or(0);
-    available = std::min(available, *limit > used ? *limit - used : 0);
+  for (const std::string& folder : control_group_folders(groups, "memory")) {
+    for (const MemoryFiles& files : kMemoryFiles) {
+      const auto limit = leading_number<Bytes>(read_text(folder + files.limit));
+      if (!limit) continue;
+      const Bytes used = leading_number<Bytes>(read_text(folder + files.used)).value_or(0);
+      const Bytes cached =
+          memory_stat_field(read_text(folder + "/memory.stat"), files.cached).value_or(0);
+      const Bytes held = used - std::min(used, cached);
+      available = std::min(available, *limit - std::min(*limit, held));
+    }
   }
   return available;
 }
 
-int usable_cores() {
+std::optional<int> quota(const std::string& groups) {
+  std::optional<int> least;
+  for (const std::string& folder : control_group_folders(groups, "cpu")) {
+    for (const std::string& text :
+         {read_text(folder + "/cpu.max"), read_text(folder + "/cpu.cfs_quota_us") + ' ' +
+                                              read_text(folder + "/cpu.cfs_period_us")}) {
+      const auto cores = cores_of_quota(text);
+      if (cores) least = std::min(*cores, least.value_or(*cores));
+    }
+  }
+  return least;
+}
+
+// The hardware threads this process may use; control groups' sets of processors show here too.
+std::vector<int> usable_threads() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  std::vector<int> threads;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return {0};
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) threads.push_back(cpu);
+  return threads;
+}
+
+int count_cores(const std::vector<int>& threads) {
   // Hardware threads of one core name the same siblings.
   std::set<std::string> cores;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &set)) continue;
+  for (const int cpu : threads) {
     const std::string siblings =
         read_text(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
     cores.insert(siblings.empty() ? std::to_string(cpu) : siblings);
   }
-  int count = std::max<int>(1, static_cast<int>(cores.size()));
-  for (const std::string& folder : control_groups())
-    if (const auto quota = cores_of_quota(read_text(folder + "/cpu.max")))
-      count = std::min(count, *quota);
-  return count;
+  return static_cast<int>(cores.size());
+}
+
+std::vector<std::string> node_cpu_lists() {
+  std::vector<std::string> lists;
+  const std::string folder = "/sys/devices/system/node/";
+  for (const int node : parse_cpu_list(read_text(folder + "online")).value_or(std::vector<int>()))
+    lists.push_back(read_text(fmt::format("{}node{}/cpulist", folder, node)));
+  return lists;
 }
 
 }  // namespace
 
 std::optional<Bytes> meminfo_field(std::string_view text, std::string_view field) {
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    if (line.starts_with(field) && line.size() > field.size() && line[field.size()] == ':') {
-      const auto kilobytes = leading_number<Bytes>(line.substr(field.size() + 1));
-      return kilobytes ? std::optional(*kilobytes * kKiB) : std::nullopt;
-    }
-    at = end + 1;
-  }
-  return std::nullopt;
+  const auto rest = rest_of_line(text, field);
+  if (!rest || !rest->starts_with(':')) return std::nullopt;
+  const auto kilobytes = leading_number<Bytes>(rest->substr(1));
+  return kilobytes ? std::optional(*kilobytes * kKiB) : std::nullopt;
+}
+
+std::optional<Bytes> memory_stat_field(std::string_view text, std::string_view field) {
+  const auto rest = rest_of_line(text, field);
+  return rest ? leading_number<Bytes>(*rest) : std::nullopt;
 }
 
 std::optional<int> cores_of_quota(std::string_view cpu_max) {
@@ -103,7 +140,12 @@ std::optional<int> cores_of_quota(std::string_view cpu_max) {
   return static_cast<int>(std::clamp<std::int64_t>(*quota / *period, 1, 1 << 20));
 }
 
-HardwareProfile probe_machine() { return {available_memory(), usable_cores()}; }
+HardwareProfile probe_machine() {
+  const std::string groups = read_text("/proc/self/cgroup");
+  const std::vector<int> threads = usable_threads();
+  return {available_memory(groups), count_cores(threads), quota(groups),
+          usable_nodes(node_cpu_lists(), threads)};
+}
 
 Bytes peak_resident_bytes() {
   return meminfo_field(read_text("/proc/self/status"), "VmHWM").value_or(0);

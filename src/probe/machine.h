@@ -15,7 +15,11 @@ HardwareProfile probe_machine();
 // The value in bytes of a /proc/meminfo line such as "MemAvailable:   123 kB".
 std::optional<Bytes> meminfo_field(std::string_view text, std::string_view field);
 
-// The whole cores a control group's "quota period" allows, at least 1; nullopt for "max 100000".
+// The value of a line of a control group's memory.stat such as "inactive_file 123".
+std::optional<Bytes> memory_stat_field(std::string_view text, std::string_view field);
+
+// The whole cores a control group's "quota period" allows, at least 1; nullopt for "max 100000",
+// and for "-1 100000", which says the same in version 1.
 std::optional<int> cores_of_quota(std::string_view cpu_max);
 
 // The largest resident set this process has had, or 0 where the system does not tell.

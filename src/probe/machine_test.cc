@@ -12,8 +12,18 @@ TEST(Machine, ReadsMeminfoFieldsByWholeName) {
   EXPECT_EQ(meminfo_field("MemAvailable: many kB", "MemAvailable"), std::nullopt);
 }
 
+TEST(Machine, ReadsMemoryStatFieldsByWholeName) {
+  const std::string text = "inactive_file_x 1\ninactive_file 4096\nanon 7";
+  EXPECT_EQ(memory_stat_field(text, "inactive_file"), 4096u);
+  EXPECT_EQ(memory_stat_field(text, "anon"), 7u);
+  EXPECT_EQ(memory_stat_field(text, "file"), std::nullopt);
+  EXPECT_EQ(memory_stat_field("anon many", "anon"), std::nullopt);
+}
+
 TEST(Machine, TurnsACpuQuotaIntoWholeCores) {
   EXPECT_EQ(cores_of_quota("max 100000\n"), std::nullopt);
+  EXPECT_EQ(cores_of_quota("-1\n 100000\n"), std::nullopt);
+  EXPECT_EQ(cores_of_quota("400000\n 100000\n"), 4);
   EXPECT_EQ(cores_of_quota("250000 100000\n"), 2);
   EXPECT_EQ(cores_of_quota("50000 100000\n"), 1);
   EXPECT_EQ(cores_of_quota("50000 0\n"), std::nullopt);
@@ -24,6 +34,8 @@ TEST(Machine, FindsMemoryAndCores) {
   const HardwareProfile profile = probe_machine();
   EXPECT_GT(profile.memory_available, 0u);
   EXPECT_GE(profile.physical_cores, 1);
+  EXPECT_GE(profile.quota.value_or(1), 1);
+  for (const std::vector<int>& node : profile.nodes) EXPECT_FALSE(node.empty());
   EXPECT_GT(peak_resident_bytes(), 0u);
 }
 

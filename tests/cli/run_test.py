@@ -154,8 +154,9 @@ class OneAnswer(unittest.TestCase):
 
     def test_verbose_prints_figures_to_stderr(self):
         done = run(TINY, "-n", 4, "--verbose", "hello")
-        self.assertRegex(done.stderr, rb"load +[\d.]+ s\nprompt +\d+ tokens in [\d.]+ s, [\d.]+ "
-                         rb"tokens/s\ngeneration +4 tokens in .* tokens/s\nmemory +peak")
+        self.assertRegex(done.stderr, rb"device +cpu .*threads?.*\nload +[\d.]+ s\n"
+                         rb"prompt +\d+ tokens in [\d.]+ s, [\d.]+ tokens/s\n"
+                         rb"generation +4 tokens in .* tokens/s\nmemory +peak")
         self.assertEqual(run(TINY, "-n", 4, "hello").stderr, b"")
 
     def test_a_template_file_replaces_the_models(self):

@@ -16,11 +16,14 @@ namespace strata {
 namespace {
 
 constexpr int kMaxThreads = 1024;
+constexpr Bytes kHugePage = 2 * kMiB;
 
 class CpuDevice final : public Device {
  public:
   CpuDevice(const CpuOptions& options, const KernelTable* kernels)
-      : reference_(options.reference), kernels_(kernels), team_(options.threads) {}
+      : reference_(options.reference),
+        kernels_(kernels),
+        team_(options.threads, options.processors) {}
 
   DeviceInfo info() const override {
     return {fmt::format("cpu ({}, {} thread{}{})", kernels_->name, team_.size(),
@@ -29,7 +32,7 @@ class CpuDevice final : public Device {
   }
 
   Result<Buffer> allocate(Bytes bytes) override;
-  Status prepare(FormatId format, std::int64_t columns, std::int64_t rows,
+  Status prepare(FormatId format, std::int64_t columns, SliceRows rows,
                  std::span<const std::uint8_t> source, std::uint8_t* destination) override;
   Status prepare_vector(FormatId format, std::int64_t elements,
                         std::span<const std::uint8_t> source, std::uint8_t* destination) override;
@@ -39,6 +42,8 @@ class CpuDevice final : public Device {
   Result<std::span<const float>> run(Segment& segment, const StepInputs& inputs) override;
 
  private:
+  Worker::Range part_to_prepare(const Worker& w, SliceRows rows) const;
+
   const bool reference_;
   const KernelTable* kernels_;
   ThreadTeam team_;
@@ -74,18 +79,34 @@ Result<Buffer> CpuDevice::allocate(Bytes bytes) {
   if (data == MAP_FAILED)
     return resource_exhausted("the system refused {} bytes of memory: {}", bytes,
                               std::strerror(errno));
+#ifdef MADV_HUGEPAGE
+  // Only advice: with small pages everything works, slower.
+  if (bytes >= kHugePage) ::madvise(data, bytes, MADV_HUGEPAGE);
+#endif
   std::shared_ptr<void> owner(data, [bytes](void* p) { munmap(p, bytes); });
   return Buffer(static_cast<std::uint8_t*>(data), bytes, std::move(owner));
 }
 
-Status CpuDevice::prepare(FormatId format, std::int64_t columns, std::int64_t rows,
+// A page of memory comes from the node of the thread that first writes to it. So where there are
+// nodes, a thread prepares rows that it will read.
+Worker::Range CpuDevice::part_to_prepare(const Worker& w, SliceRows rows) const {
+  if (!team_.bound()) return w.share(rows.count, kLanes);
+  const auto mine = w.share(rows.of, kLanes);
+  const auto within = [&](std::int64_t row) {
+    return std::clamp<std::int64_t>(row - rows.first, 0, rows.count);
+  };
+  return {within(mine.first), within(mine.last)};
+}
+
+Status CpuDevice::prepare(FormatId format, std::int64_t columns, SliceRows rows,
                           std::span<const std::uint8_t> source, std::uint8_t* destination) {
   STRATA_ASSIGN(const FormatOps* ops, require_format(format, "weights"));
   const std::int64_t size = row_bytes(ops->info, columns);
-  if (static_cast<std::int64_t>(source.size()) != rows * size)
-    return internal_error("{} bytes given for {} rows of {} bytes", source.size(), rows, size);
+  if (static_cast<std::int64_t>(source.size()) != rows.count * size)
+    return internal_error("{} bytes given for {} rows of {} bytes", source.size(), rows.count,
+                          size);
   team_.run([&](Worker& w) {
-    const auto range = w.share(rows, kLanes);
+    const auto range = part_to_prepare(w, rows);
     repack_rows(*ops, source.data() + range.first * size, range.last - range.first, size,
                 destination + range.first * size);
   });
@@ -170,6 +191,10 @@ Result<std::span<const float>> CpuDevice::run(Segment& base, const StepInputs& i
 }
 
 Result<std::unique_ptr<Device>> make_cpu_device(const CpuOptions& options) {
+  const auto threads = static_cast<std::size_t>(std::max(options.threads, 0));
+  if (!options.processors.empty() && options.processors.size() != threads)
+    return internal_error("processors given for {} of {} threads", options.processors.size(),
+                          threads);
   if (options.threads < 1 || options.threads > kMaxThreads)
     return invalid_argument("{} threads asked for; 1 to {} are possible", options.threads,
                             kMaxThreads);

@@ -14,6 +14,9 @@ struct CpuOptions {
   Isa isa = Isa::kBest;
   // Keeps every activation in f32 instead of 8 bits: slower, and the measure for the fast mode.
   bool reference = false;
+  // By thread, the processors it keeps to while it computes: those of a memory node, neighbours the
+  // same. Empty: all may run anywhere.
+  std::vector<std::vector<int>> processors = {};
 };
 
 // Fails with kUnsupported when the processor lacks the ISA asked for.

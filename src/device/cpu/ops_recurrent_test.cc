@@ -58,7 +58,7 @@ class RecurrentOp : public ::testing::Test {
     auto device = make_cpu_device({threads, Isa::kBest, true}).value();
     std::vector<std::vector<float>> weights = vectors_;
     ASSERT_TRUE(device
-                    ->prepare(FormatId::F32, width_, kTokens, bytes(table_),
+                    ->prepare(FormatId::F32, width_, {0, kTokens, kTokens}, bytes(table_),
                               reinterpret_cast<std::uint8_t*>(weights[0].data()))
                     .ok());
     SegmentSpec spec;

@@ -43,7 +43,7 @@ class FakeDevice final : public Device {
     return Buffer(data.get(), bytes, data);
   }
 
-  Status prepare(FormatId, std::int64_t, std::int64_t, std::span<const std::uint8_t> source,
+  Status prepare(FormatId, std::int64_t, SliceRows, std::span<const std::uint8_t> source,
                  std::uint8_t* destination) override {
     std::ranges::copy(source, destination);
     return {};
