@@ -67,7 +67,10 @@ class MatMul {
         for (int r = 0; r < R; ++r) acc[g][r] = V::zero();
       for (; b < last; ++b) {
         typename V::Weights w[G];
-        for (int g = 0; g < G; ++g) w[g] = cells[g].block(b);
+        for (int g = 0; g < G; ++g) {
+          cells[g].prefetch(b);
+          w[g] = cells[g].block(b);
+        }
         multiply_block<V, F, G, R>(w, a, acc);
         for (int r = 0; r < R; ++r) a[r] += kActivationBlocks;
       }

@@ -109,9 +109,9 @@ struct Avx2 {
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), index);
   }
   static Bytes bit_field(Bytes a, int shift, int mask, int left) {
-    const __m256i field =
-        _mm256_and_si256(_mm256_srli_epi16(a, shift), _mm256_set1_epi8(static_cast<char>(mask)));
-    return _mm256_slli_epi16(field, left);
+    const __m256i moved =
+        left > shift ? _mm256_slli_epi16(a, left - shift) : _mm256_srli_epi16(a, shift - left);
+    return _mm256_and_si256(moved, _mm256_set1_epi8(static_cast<char>(mask << left)));
   }
   static Bytes expand_bits(I32 words, int first, int value) {
     // Each lane's byte (first / 8) four times, then one bit tested per byte.
@@ -133,7 +133,10 @@ struct Avx2 {
     return in_order(_mm256_add_epi16(acc, _mm256_maddubs_epi16(u, s)));
   }
   static I32 widen(Dots a) { return _mm256_madd_epi16(a, _mm256_set1_epi16(1)); }
-  static I32 make_scale(I32 scale) { return make_pair(scale, scale); }
+  static I32 make_scale(I32 scale) {
+    return _mm256_shuffle_epi8(scale, _mm256_broadcastsi128_si256(_mm_setr_epi8(
+                                          0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13)));
+  }
   static I32 add_scaled(I32 total, Dots dots, I32 scale) {
     return _mm256_add_epi32(total, _mm256_madd_epi16(dots, scale));
   }
