@@ -28,6 +28,9 @@ Status check_options(const EngineOptions& options) {
   if (!within(options.running, 1, 65536))
     return invalid_argument("{} running sequences are not possible; 1 to 65536 are",
                             options.running);
+  if (options.reference && options.cache.value_or(CacheFormat::kF32) != CacheFormat::kF32)
+    return invalid_argument(
+        "the reference mode keeps the cache in f32; leave out one of --reference and --cache");
   return {};
 }
 
@@ -78,7 +81,8 @@ Result<std::unique_ptr<Model>> load_model(ModelManifest manifest, const EngineOp
   STRATA_ASSIGN(model->device, make_cpu_device({threads, options.isa, options.reference}));
   model->device_name = model->device->info().name;
 
-  const CacheFormat cache = options.reference ? CacheFormat::kF32 : CacheFormat::kF16;
+  const CacheFormat cache =
+      options.cache.value_or(options.reference ? CacheFormat::kF32 : CacheFormat::kF16);
   // The peak, since what parsing freed may still be resident.
   const Workload workload{options.context, options.sequences, step_limits(model->graph, options),
                           peak_resident_bytes()};
