@@ -60,6 +60,12 @@ void add_engine_options(CLI::App& command, EngineOptions& options) {
       "Memory budget, e.g. 4G (default: 90 % of what the system has available)");
   command.add_flag("--reference", options.reference,
                    "Keep activations and cache in f32: slow, for comparison");
+  command
+      .add_option_function<std::string>(
+          "--cache",
+          [&options](const std::string& name) { options.cache = cache_format_by_name(name); },
+          "Format of keys and values in the cache: f16, q8_0 or f32 (default: f16)")
+      ->check(CLI::IsMember({"f16", "q8_0", "f32"}));
   command.add_option("--step-rows", options.step_rows, "Tokens computed per step")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();

@@ -9,7 +9,7 @@
 
 namespace strata::apps {
 
-// --threads, --isa, --context, --memory, --reference, --step-rows.
+// --threads, --isa, --context, --memory, --reference, --cache, --step-rows.
 void add_engine_options(CLI::App& command, EngineOptions& options);
 
 // Refuses a path where a file lies: what a command writes replaces nothing.

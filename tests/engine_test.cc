@@ -97,6 +97,18 @@ class EngineTest : public ::testing::Test {
   testing::TemporaryFolder folder_;
 };
 
+TEST_F(EngineTest, PlansTheCacheInItsFormat) {
+  testing::TinyShape shape;
+  shape.embedding = 64 * shape.heads;
+  const auto f16 = load({}, shape)->plan(),
+             coded = load({.cache = CacheFormat::kQ8_0}, shape)->plan();
+  EXPECT_EQ(coded.context, f16.context);
+  EXPECT_EQ(coded.cache * 64, f16.cache * 34);  // bytes of 32 elements
+  const auto refused =
+      Engine::load(folder_.path("tiny.gguf"), {.reference = true, .cache = CacheFormat::kQ8_0}, {});
+  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST_F(EngineTest, AnswersTheSameAloneAndInCompany) {
   auto engine = load({.sequences = 4, .step_rows = 24});
   std::vector<std::vector<TokenId>> alone;

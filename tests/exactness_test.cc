@@ -200,10 +200,11 @@ class ExactnessLaw : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { STRATA_REQUIRE_REFERENCE(GetParam()); }
 
-  static Result<std::unique_ptr<LoadedModel>> load(const std::string& path, int threads,
-                                                   std::int32_t sequences, Isa isa = Isa::kBest,
-                                                   std::int32_t context = 1024) {
+  Result<std::unique_ptr<LoadedModel>> load(const std::string& path, int threads,
+                                            std::int32_t sequences, Isa isa = Isa::kBest,
+                                            std::int32_t context = 1024) const {
     ModelOptions options;
+    options.cache = cache_;
     options.context = context;
     options.cpu = {threads, isa, false};
     options.sequences = sequences;
@@ -236,9 +237,8 @@ class ExactnessLaw : public ::testing::TestWithParam<const char*> {
 
   // A pool for the longest sequence alone under sixteen: as they grow, the scheduler must preempt
   // by itself. Where it deals out recurrent states, those for whom there is none wait.
-  static void check_scarce_cache(const std::string& path,
-                                 const std::vector<std::vector<TokenId>>& prompts,
-                                 const std::vector<Trace>& alone) {
+  void check_scarce_cache(const std::string& path, const std::vector<std::vector<TokenId>>& prompts,
+                          const std::vector<Trace>& alone) const {
     auto model = load(path, 2, 1, Isa::kBest, 544);
     ASSERT_TRUE(model.ok());
     Driver driver(**model, {.name = "scarce cache"});
@@ -279,6 +279,8 @@ class ExactnessLaw : public ::testing::TestWithParam<const char*> {
       expect_same(forked[i + prompts.size()], expected, fmt::format("forked child {}", i));
     }
   }
+
+  std::optional<CacheFormat> cache_;
 };
 
 template <class... F>
@@ -299,6 +301,13 @@ TEST_P(ExactnessLaw, HoldsInEveryMode) {
   const Status status = testing::reencode_model(base, FormatId::Q8_0, path);
   ASSERT_TRUE(status.ok()) << status.message();
   check_model(path);
+}
+
+class ExactnessOfCodedCache : public ExactnessLaw {};
+
+TEST_P(ExactnessOfCodedCache, HoldsInEveryMode) {
+  cache_ = CacheFormat::kQ8_0;
+  check_model(reference_model(GetParam()));
 }
 
 class ExactnessOfFormats : public ExactnessLaw {};
@@ -323,7 +332,7 @@ TEST_P(ExactnessOfFormats, HoldsInEveryMode) {
 TEST_P(ExactnessLaw, HoldsAcrossInstructionSets) {
   const std::string base = reference_model(GetParam());
   auto scalar = load(base, 1, 16, Isa::kScalar);
-  auto best = load(base, 2, 16, Isa::kBest);
+  auto best = load(base, 3, 16, Isa::kBest);
   ASSERT_TRUE(scalar.ok() && best.ok());
   auto prompts = make_prompts();
   prompts.resize(14);
@@ -346,6 +355,9 @@ INSTANTIATE_TEST_SUITE_P(Models, ExactnessLaw,
                                            "olmo2", "glm4moe", "deepseek2-lite", "deepseek2-v3",
                                            "mamba", "mamba2", "lfm2", "nemotron_h", "granitehybrid",
                                            "qwen3next", "rwkv7"),
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(KindsOfAttention, ExactnessOfCodedCache,
+                         ::testing::Values("llama", "gemma3", "gpt-oss", "deepseek2-lite"),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(DenseAndMixture, ExactnessOfFormats, ::testing::Values("llama", "mixtral"),
                          test_name);

@@ -42,7 +42,8 @@ Result<std::unique_ptr<LoadedModel>> load_model(const std::string& path,
   STRATA_ASSIGN(model->manifest, ModelManifest::open(path));
   STRATA_ASSIGN(model->graph, build_graph(model->manifest));
   STRATA_ASSIGN(model->device, make_cpu_device(options.cpu));
-  const CacheFormat cache = options.cpu.reference ? CacheFormat::kF32 : CacheFormat::kF16;
+  const CacheFormat cache =
+      options.cache.value_or(options.cpu.reference ? CacheFormat::kF32 : CacheFormat::kF16);
   DeviceCosts costs{kBlockTokens, {}, 0};
   STRATA_ASSIGN(costs.segment_bytes, model->device->segment_bytes(model->graph, options.step));
   for (const CacheGroupSpec& group : model->graph.cache_groups)

@@ -17,6 +17,7 @@ namespace strata::testing {
 
 struct ModelOptions {
   CpuOptions cpu;
+  std::optional<CacheFormat> cache = std::nullopt;  // f16 unless said, f32 in the reference mode
   std::int32_t context = 1024;
   std::int32_t sequences = 1;
   StepLimits step = {256, 256};

@@ -6,14 +6,26 @@ Bytes state_layer_bytes(const CacheSpec& spec) {
   return round_up<Bytes>(static_cast<Bytes>(spec.state_size) * sizeof(float), 64);
 }
 
+std::optional<CacheFormat> cache_format_by_name(std::string_view name) {
+  if (name == "f32") return CacheFormat::kF32;
+  if (name == "f16") return CacheFormat::kF16;
+  if (name == "q8_0") return CacheFormat::kQ8_0;
+  return std::nullopt;
+}
+
+Bytes cache_vector_bytes(std::int32_t elements, CacheFormat format) {
+  const auto padded = round_up<Bytes>(static_cast<Bytes>(elements), 8);
+  if (format == CacheFormat::kQ8_0) return padded + 2 * ceil_div<Bytes>(padded, 32);
+  return padded * (format == CacheFormat::kF32 ? 4 : 2);
+}
+
 Bytes cache_block_bytes(const CacheGroupSpec& group, CacheFormat format) {
   if (group.spec.state_size > 0)
     return static_cast<Bytes>(group.layers) * state_layer_bytes(group.spec);
-  const Bytes element = format == CacheFormat::kF32 ? 4 : 2;
-  const auto per_token = static_cast<Bytes>(group.spec.kv_heads) *
-                         (static_cast<Bytes>(group.spec.key_size) +
-                          round_up<Bytes>(static_cast<Bytes>(group.spec.value_size), 8));
-  return static_cast<Bytes>(group.layers) * kBlockTokens * per_token * element;
+  const Bytes per_token = cache_vector_bytes(group.spec.key_size, format) +
+                          cache_vector_bytes(group.spec.value_size, format);
+  return static_cast<Bytes>(group.layers) * static_cast<Bytes>(group.spec.kv_heads) * kBlockTokens *
+         per_token;
 }
 
 Status check_step(const Graph& graph, const StepLimits& limits, const StepInputs& inputs) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -56,7 +58,11 @@ struct WeightView {
   }
 };
 
-enum class CacheFormat : std::uint8_t { kF32, kF16 };
+// kQ8_0: 8-bit codes, of which 32 elements of a vector share an f16 scale.
+enum class CacheFormat : std::uint8_t { kF32, kF16, kQ8_0 };
+
+// "f32", "f16" or "q8_0"; nullopt for another name.
+std::optional<CacheFormat> cache_format_by_name(std::string_view name);
 
 // The cache blocks of one group on a device.
 struct CacheView {
@@ -66,6 +72,9 @@ struct CacheView {
 };
 
 constexpr std::int32_t kBlockTokens = 32;  // tokens of a cache block
+
+// Bytes of a key or value of one head; the elements are padded to a multiple of 8.
+Bytes cache_vector_bytes(std::int32_t elements, CacheFormat format);
 
 // Bytes of one block of a group: keys and values of kBlockTokens tokens in every layer, or a
 // sequence's state in every layer.

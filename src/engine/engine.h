@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct EngineOptions {
   std::int32_t running = 64;     // sequences computed at a time
   Bytes memory = 0;              // budget; 0: what the machine has available
   EngineOutput output = EngineOutput::kLogits;
+  // f16 unless said, f32 in the reference mode.
+  std::optional<CacheFormat> cache = std::nullopt;
 };
 
 enum class FinishReason {

@@ -29,6 +29,9 @@ Status check_options(const EngineOptions& options) {
   if (!within(options.running, 1, 65536))
     return invalid_argument("{} running sequences are not possible; 1 to 65536 are",
                             options.running);
+  if (options.reference && options.cache.value_or(CacheFormat::kF32) != CacheFormat::kF32)
+    return invalid_argument(
+        "the reference mode keeps the cache in f32; leave out one of --reference and --cache");
   return {};
 }
 
@@ -82,7 +85,8 @@ Result<std::unique_ptr<Model>> load_model(ModelManifest manifest, const EngineOp
   model->device_name = model->device->info().name;
   if (options.threads == 0) model->device_name += ": " + explain_default_threads(profile);
 
-  const CacheFormat cache = options.reference ? CacheFormat::kF32 : CacheFormat::kF16;
+  const CacheFormat cache =
+      options.cache.value_or(options.reference ? CacheFormat::kF32 : CacheFormat::kF16);
   // The peak, since what parsing freed may still be resident.
   const Workload workload{options.context, options.sequences, step_limits(model->graph, options),
                           peak_resident_bytes()};

@@ -126,18 +126,21 @@ Result<Bytes> CpuDevice::segment_bytes(const Graph& graph, const StepLimits& lim
   for (const Weight& weight : graph.weights)
     STRATA_TRY(require_format(weight.format, weight.name).status());
   return layout_values(graph, limits).arena_bytes + activation_scratch_bytes(graph, limits) +
+         AttentionMemory(graph, limits, team_.size()).bytes() +
          static_cast<Bytes>(team_.size()) * worker_scratch_bytes(graph, limits, reference_);
 }
 
 Result<std::unique_ptr<Segment>> CpuDevice::bind(const SegmentSpec& spec) {
   STRATA_TRY(segment_bytes(*spec.graph, spec.limits).status());
-  auto segment = std::make_unique<CpuSegment>();
+  auto segment =
+      std::make_unique<CpuSegment>(AttentionMemory(*spec.graph, spec.limits, team_.size()));
   segment->spec = spec;
   segment->kernels = kernels_;
   segment->reference = reference_;
   segment->layout = layout_values(*spec.graph, spec.limits);
   STRATA_ASSIGN(segment->arena, allocate(segment->layout.arena_bytes));
   STRATA_ASSIGN(segment->activations, allocate(activation_scratch_bytes(*spec.graph, spec.limits)));
+  STRATA_ASSIGN(segment->attention, allocate(segment->attention_memory.bytes()));
   for (const Op& op : spec.graph->ops) {
     const auto* table = std::get_if<RopeTableOp>(&op);
     segment->rope_frequencies.push_back(table ? rope_frequencies(*table, spec)

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/thread_team.h"
+#include "device/cpu/attention_tiles.h"
 #include "device/cpu/cpu_device.h"
 #include "device/cpu/kernels.h"
 #include "device/device.h"
@@ -12,13 +13,17 @@
 namespace strata {
 
 struct CpuSegment final : Segment {
+  explicit CpuSegment(AttentionMemory memory) : attention_memory(memory) {}
+
   SegmentSpec spec;
   ValueLayout layout;
   const KernelTable* kernels = nullptr;
   bool reference = false;
+  AttentionMemory attention_memory;
 
   Buffer arena;        // values
   Buffer activations;  // quantized activations: two halves, one per block kind
+  Buffer attention;    // laid out by attention_memory
   std::vector<std::vector<double>> rope_frequencies;  // by operation; empty for other operations
 
   // Filled in at the start of each step.
@@ -86,9 +91,13 @@ class OpRunner {
   void apply(const TokenShiftOp& op);
   void apply(const Rwkv7Op& op);
 
-  void store_cache(const AttentionOp& op, std::int64_t row);
-  // For query heads [first, last), which share one key/value head.
-  void attend(const AttentionOp& op, std::int64_t row, std::int32_t first, std::int32_t last);
+  void store_cache(const AttentionOp& op);
+  AttentionTask attention_task(const AttentionOp& op, const AttentionTile& tile,
+                               PositionRange* seen) const;
+  // Computes this worker's partitions of a part, and folds them if it has the first one, too.
+  void attend(const AttentionOp& op, const TilePart& part);
+  // Folds the partitions that others computed of a part which this worker began.
+  void join(const AttentionOp& op, const TilePart& part);
 
   // Elements [first, last) of a layer's state in the slice's slot, cleared at the sequence's start.
   float* state(const StateSlot& place, const StepSlice& slice, std::int64_t first,

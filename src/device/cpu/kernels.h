@@ -22,37 +22,70 @@ struct MatMulTask {
 };
 using MatMulKernel = void (*)(const MatMulTask& task);
 
-// Attention of the query heads that share one key/value head, for one row.
+struct PositionRange {  // inclusive
+  Position first;
+  Position last;
+};
+
+// Of one query: the maximum of its scores and the sum of exp(score - maximum).
+struct AttentionStatistics {
+  float maximum;
+  float sum;
+};
+
+// Attention of a tile: rows of one sequence, ascending, times query heads that share one key/value
+// head.
 struct AttentionTask {
-  const float* query;  // query_heads x head_size
+  const float* query;         // per row query_heads x head_size
+  std::int64_t query_stride;  // floats between rows
+  std::int32_t rows;
   std::int32_t query_heads;
   std::int32_t head_size;
   std::int32_t value_size;
+  const PositionRange* seen;  // by row: visible positions, neither end descending
   const std::uint8_t* cache;  // block 0's keys of this layer and key/value head
   const BlockId* table;
   std::uint64_t block_bytes;
   std::uint64_t value_offset;  // from a block's keys to its values
-  Position first;              // visible positions, inclusive
-  Position last;
   float scale;
   float softcap;
-  float* scratch;                // attention_scratch(...) floats
-  float* out;                    // query_heads x value_size
+  float* out;  // per row query_heads x value_size
+  std::int64_t out_stride;
+  AttentionStatistics* statistics;  // per row query_heads
+  std::int64_t statistics_stride;
   const float* sinks = nullptr;  // query_heads scores without a value, or none
   bool values_in_keys = false;   // values are the first value_size elements of the keys
 };
-using AttentionKernel = void (*)(const AttentionTask& task);
+// The partial result over the partition that starts at `base`: of every query that sees some of it
+// the sum of values, and behind those of all queries their statistics.
+using AttentionPartialKernel = void (*)(const AttentionTask& task, Position base, float* scores,
+                                        float* partial);
 
 constexpr std::int32_t kAttentionPartition = 256;  // absolute positions of a partial result
 constexpr std::int32_t kUnitHeads = 8;             // most query heads of a task
+constexpr std::int32_t kTileQueries = 32;          // most rows times query heads
 
 // Always inlined, since kernels of every ISA call it: a copy of its own might be made of any ISA.
 [[gnu::always_inline]] constexpr std::int64_t padded_value_size(std::int64_t value_size) {
   return (value_size + 7) / 8 * 8;
 }
-constexpr std::int64_t attention_scratch(std::int64_t query_heads, std::int64_t value_size) {
-  return query_heads * (kAttentionPartition + padded_value_size(value_size) + 4);
+// Floats of `queries` queries' partial result, and of the scores it is made from.
+constexpr std::int64_t attention_partial_size(std::int64_t queries, std::int64_t value_size) {
+  return queries * (padded_value_size(value_size) + 2);
 }
+constexpr std::int64_t attention_scores_size(std::int64_t queries) {
+  return queries * kAttentionPartition;
+}
+
+// Writes n elements of one token into one head's keys or values of a block (cache_layout.h).
+using StoreKernel = void (*)(const float* x, std::int64_t n, int token, std::uint8_t* block);
+
+struct CacheKernels {
+  AttentionPartialKernel attention;
+  StoreKernel store_keys;
+  StoreKernel store_values;
+};
+constexpr int kCacheFormats = 3;
 
 // x = function(x + bias); bias may be null
 using ActivateKernel = void (*)(float* x, const float* bias, std::int64_t n);
@@ -70,8 +103,15 @@ struct KernelTable {
   // out = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float epsilon,
                      std::int64_t n, float* out);
-  AttentionKernel attention_f32;
-  AttentionKernel attention_f16;
+  CacheKernels cache[kCacheFormats];  // by CacheFormat
+  // Takes a partition's partial result into the task's out and statistics; partitions ascending.
+  void (*attention_fold)(const AttentionTask& task, Position base, const float* partial);
+  // Makes of these the result.
+  void (*attention_finish)(const AttentionTask& task);
+  // Rotates pairs (x, y) by an angle: x cos - y sin, x sin + y cos. Pair i is elements 2 i and
+  // 2 i + 1, or i and i + pairs.
+  void (*rotate_adjacent)(float* x, const float* cos, const float* sin, std::int64_t pairs);
+  void (*rotate_halves)(float* x, const float* cos, const float* sin, std::int64_t pairs);
   // out = function(gate) * up
   void (*gate_silu)(const float* gate, const float* up, std::int64_t n, float* out);
   void (*gate_gelu_tanh)(const float* gate, const float* up, std::int64_t n, float* out);

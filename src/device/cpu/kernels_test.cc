@@ -7,8 +7,6 @@
 #include <cmath>
 #include <random>
 
-#include "base/half.h"
-#include "device/cpu/cache_layout.h"
 #include "device/cpu/isa_select.h"
 #include "formats/activation.h"
 #include "formats/all.h"
@@ -306,115 +304,6 @@ TEST(Kernels, SoftcapIsCapTimesTanh) {
       EXPECT_NEAR(y[i], 30.0 * std::tanh(double{x[i]} / 30.0), 2e-5);
   }
 }
-
-// A cache of shuffled blocks filled with random keys and values, and the attention over it.
-struct AttentionCase {
-  std::int32_t heads, head_size, value_size;
-  Position last, first;
-  float softcap;
-};
-
-class AttentionTest : public ::testing::TestWithParam<AttentionCase> {
- protected:
-  void fill(CacheFormat format) {
-    const auto& c = GetParam();
-    const CacheSpec spec{1, c.head_size, c.value_size, 0};
-    const CacheLayout layout(spec, format);
-    block_bytes_ = cache_block_bytes({spec, 1}, format);
-    const std::int32_t blocks = c.last / kBlockTokens + 1;
-    // Bytes nobody wrote are NaNs, so that a read out of sight shows.
-    cache_.assign(block_bytes_ * static_cast<Bytes>(blocks + 3), 0xff);
-    for (std::int32_t i = 0; i < blocks; ++i) table_.push_back(BlockId{(i * 7 + 3) % blocks + 3});
-    std::ranges::sort(table_, {}, [](BlockId b) { return (b.value * 31) % 17; });
-    const auto tokens = static_cast<std::size_t>(c.last + 1);
-    keys_ = noise(tokens * static_cast<std::size_t>(c.head_size), 5);
-    values_ = noise(tokens * static_cast<std::size_t>(c.value_size), 6);
-    for (Position p = 0; p <= c.last; ++p) store(p, format, layout);
-  }
-
-  void store(Position p, CacheFormat format, const CacheLayout& layout) {
-    const auto& c = GetParam();
-    std::uint8_t* block =
-        cache_.data() +
-        static_cast<Bytes>(table_[static_cast<std::size_t>(p / 32)].value) * block_bytes_;
-    const auto put = [&](std::uint8_t* at, float& x) {
-      if (format == CacheFormat::kF32) {
-        std::memcpy(at, &x, 4);
-      } else {
-        const std::uint16_t h = f32_to_f16(x);
-        std::memcpy(at, &h, 2);
-        x = f16_to_f32(h);
-      }
-    };
-    const auto token = static_cast<Bytes>(p % 32);
-    for (std::int32_t d = 0; d < c.head_size; ++d)
-      put(block + (static_cast<Bytes>(d) * 32 + token) * layout.element,
-          keys_[static_cast<std::size_t>(p * c.head_size + d)]);
-    std::uint8_t* values = block + layout.key_bytes;
-    const auto padded = static_cast<Bytes>(padded_value_size(c.value_size));
-    std::memset(values + token * padded * layout.element, 0, padded * layout.element);
-    for (std::int32_t d = 0; d < c.value_size; ++d)
-      put(values + (token * padded + static_cast<Bytes>(d)) * layout.element,
-          values_[static_cast<std::size_t>(p * c.value_size + d)]);
-  }
-
-  std::vector<float> run(AttentionKernel kernel, CacheFormat format) {
-    const auto& c = GetParam();
-    const CacheLayout layout({1, c.head_size, c.value_size, 0}, format);
-    std::vector<float> scratch(static_cast<std::size_t>(attention_scratch(c.heads, c.value_size)));
-    std::vector<float> out(static_cast<std::size_t>(c.heads * c.value_size));
-    query_ = noise(static_cast<std::size_t>(c.heads * c.head_size), 9);
-    kernel({query_.data(), c.heads, c.head_size, c.value_size, cache_.data(), table_.data(),
-            block_bytes_, layout.key_bytes, c.first, c.last, 0.3f, c.softcap, scratch.data(),
-            out.data()});
-    return out;
-  }
-
-  double expected(std::int32_t head, std::int32_t d) const {
-    const auto& c = GetParam();
-    double sum = 0, weighted = 0;
-    for (Position p = c.first; p <= c.last; ++p) {
-      double dot = 0;
-      for (std::int32_t i = 0; i < c.head_size; ++i)
-        dot += double{query_[static_cast<std::size_t>(head * c.head_size + i)]} *
-               keys_[static_cast<std::size_t>(p * c.head_size + i)];
-      dot *= 0.3f;
-      if (c.softcap > 0) dot = c.softcap * std::tanh(dot / c.softcap);
-      sum += std::exp(dot);
-      weighted += std::exp(dot) * values_[static_cast<std::size_t>(p * c.value_size + d)];
-    }
-    return weighted / sum;
-  }
-
-  Bytes block_bytes_ = 0;
-  std::vector<std::uint8_t> cache_;
-  std::vector<BlockId> table_;
-  std::vector<float> keys_, values_, query_;
-};
-
-TEST_P(AttentionTest, MatchesDoubleArithmeticAndEveryIsaBitForBit) {
-  for (const CacheFormat format : {CacheFormat::kF32, CacheFormat::kF16}) {
-    table_.clear();
-    fill(format);
-    const auto kernel = [&](const KernelTable* k) {
-      return format == CacheFormat::kF32 ? k->attention_f32 : k->attention_f16;
-    };
-    const auto scalar = run(kernel(&kScalarKernels), format);
-    for (std::int32_t h = 0; h < GetParam().heads; ++h)
-      for (std::int32_t d = 0; d < GetParam().value_size; ++d)
-        EXPECT_NEAR(scalar[static_cast<std::size_t>(h * GetParam().value_size + d)], expected(h, d),
-                    2e-5);
-    for (const KernelTable* k : all_kernels()) expect_same_bits(run(kernel(k), format), scalar);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, AttentionTest,
-    ::testing::Values(AttentionCase{1, 64, 64, 0, 0, 0}, AttentionCase{3, 64, 64, 5, 0, 0},
-                      AttentionCase{4, 32, 32, 255, 0, 0}, AttentionCase{5, 32, 32, 256, 0, 0},
-                      AttentionCase{2, 80, 80, 700, 0, 50}, AttentionCase{8, 16, 24, 600, 89, 0},
-                      AttentionCase{1, 128, 60, 511, 500, 0},
-                      AttentionCase{6, 10, 6, 300, 257, 0}));
 
 }  // namespace
 }  // namespace strata

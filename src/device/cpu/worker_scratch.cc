@@ -15,7 +15,8 @@ struct Sizes {
 
 std::int64_t floats_for(const Graph& graph, const Op& op) {
   if (const auto* attention = std::get_if<AttentionOp>(&op))
-    return attention_scratch(kUnitHeads, attention->value_size);
+    return attention_scores_size(kTileQueries) +
+           attention_partial_size(kTileQueries, attention->value_size);
   if (const auto* route = std::get_if<RouteOp>(&op)) return 3 * std::int64_t{route->experts};
   if (const auto* scan = std::get_if<SsmScanOp>(&op)) return scan->state_size;
   if (const auto* delta = std::get_if<GatedDeltaOp>(&op)) return std::int64_t{3} * delta->key_size;

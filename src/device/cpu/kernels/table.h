@@ -6,6 +6,7 @@
 #include "device/cpu/kernels/attention.h"
 #include "device/cpu/kernels/matmul.h"
 #include "device/cpu/kernels/recurrent.h"
+#include "device/cpu/kernels/rope.h"
 #include "device/cpu/kernels/rows.h"
 #include "formats/all.h"
 
@@ -14,6 +15,11 @@ namespace strata {
 template <class V, class... F>
 constexpr void add_matmuls(KernelTable& table, FormatList<F...>) {
   ((table.matmul[static_cast<int>(F::kId)] = matmul<V, F>), ...);
+}
+
+template <class V, class E>
+constexpr CacheKernels cache_kernels() {
+  return {attention_partial<V, E>, store_keys<E>, store_values<E>};
 }
 
 template <class V>
@@ -25,8 +31,13 @@ constexpr KernelTable make_kernel_table(const char* name) {
   table.quantize_q8x256 = quantize_q8x256<V>;
   table.rms_norm = rms_norm<V>;
   table.layer_norm = layer_norm<V>;
-  table.attention_f32 = attention<V, CacheF32<V>>;
-  table.attention_f16 = attention<V, CacheF16<V>>;
+  table.cache[0] = cache_kernels<V, CacheF32<V>>();
+  table.cache[1] = cache_kernels<V, CacheF16<V>>();
+  table.cache[2] = cache_kernels<V, CacheQ8<V>>();
+  table.attention_fold = attention_fold<V>;
+  table.attention_finish = attention_finish<V>;
+  table.rotate_adjacent = rotate_adjacent<V>;
+  table.rotate_halves = rotate_halves<V>;
   table.gate_silu = gate_silu<V>;
   table.gate_gelu_tanh = gate_gelu_tanh<V>;
   table.gate_sigmoid = gate_sigmoid<V>;

@@ -10,6 +10,9 @@ namespace strata {
 namespace {
 
 struct Avx2 {
+  using Wide = Avx2;
+  static constexpr int kWidth = 8;
+
   using F32 = __m256;
   using I32 = __m256i;
   using Bytes = __m256i;
@@ -52,6 +55,23 @@ struct Avx2 {
     const __m256i from = _mm256_cmpgt_epi32(lane, _mm256_set1_epi32(first - 1));
     const __m256i to = _mm256_cmpgt_epi32(_mm256_set1_epi32(last), lane);
     return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(_mm256_and_si256(from, to)));
+  }
+  static F32 load_twice(const float* p) {
+    const __m256 four = _mm256_castps128_ps256(_mm_loadu_ps(p));
+    return _mm256_permutevar8x32_ps(four, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
+  }
+  static F32 swap_pairs(F32 a) { return _mm256_permute_ps(a, 0xb1); }
+  static F32 sums_of_lanes(const F32 (&a)[8]) {
+    // Lanes j and j + 4 of a[i] and a[i + 4], then j and j + 2 of two such, then j and j + 1.
+    __m256 fours[4];
+    for (int i = 0; i < 4; ++i)
+      fours[i] = _mm256_add_ps(_mm256_permute2f128_ps(a[i], a[i + 4], 0x20),
+                               _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
+    const auto halve = [](__m256 x, __m256 y) {
+      return _mm256_add_ps(_mm256_shuffle_ps(x, y, 0x44), _mm256_shuffle_ps(x, y, 0xee));
+    };
+    const __m256 low = halve(fours[0], fours[1]), high = halve(fours[2], fours[3]);
+    return _mm256_add_ps(_mm256_shuffle_ps(low, high, 0x88), _mm256_shuffle_ps(low, high, 0xdd));
   }
 
   static I32 zero_i32() { return _mm256_setzero_si256(); }

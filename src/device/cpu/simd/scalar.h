@@ -13,6 +13,10 @@ namespace strata {
 namespace {
 
 struct Scalar {
+  // The vocabulary for lanes that never meet, which may be more than eight.
+  using Wide = Scalar;
+  static constexpr int kWidth = 8;
+
   struct F32 {
     float v[8];
   };
@@ -112,6 +116,21 @@ struct Scalar {
   // Lanes first..last-1 from a, the others from b.
   static F32 select_range(int first, int last, F32 a, F32 b) {
     return each([&](int i) { return i >= first && i < last ? a.v[i] : b.v[i]; });
+  }
+  // p[0], p[0], p[1], p[1], ... p[3], p[3]
+  static F32 load_twice(const float* p) {
+    return each([=](int i) { return p[i / 2]; });
+  }
+  // Lanes 1, 0, 3, 2, ... 7, 6.
+  static F32 swap_pairs(F32 a) {
+    return each([&](int i) { return a.v[i ^ 1]; });
+  }
+  // Lane i is the sum of a[i]'s lanes, added as sum_lanes does.
+  static F32 sums_of_lanes(const F32 (&a)[8]) {
+    return each([&](int i) {
+      const float* v = a[i].v;
+      return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+    });
   }
 
   // i32 lanes, wrapping
