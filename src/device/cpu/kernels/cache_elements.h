@@ -50,7 +50,7 @@ struct CacheQ8 {
   using Over = CacheQ8<U>;
   using Element = std::int8_t;
   static constexpr bool kScaled = true;
-  static typename V::F32 load(const std::uint8_t* p) { return V::to_f32(V::load_s8_i32(p)); }
+  static typename V::F32 load(const std::uint8_t* p) { return V::to_f32(V::load_s8_i32(p, 0)); }
   static std::uint16_t encode(const float* x, Element* out) {
     const float top = largest_magnitude<V>(x, kCacheGroup);
     const auto inverse = V::broadcast(inverse_scale<V>(top));

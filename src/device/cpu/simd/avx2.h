@@ -11,7 +11,6 @@ namespace {
 
 struct Avx2 {
   using Wide = Avx2;
-  static constexpr int kWidth = 8;
 
   using F32 = __m256;
   using I32 = __m256i;

@@ -30,7 +30,6 @@ struct Scalar {
   using Dots = I32;
   using Weights = const std::uint8_t*;  // one block of eight interleaved rows
 
-  static constexpr int kWidth = 8;          // lanes
   static constexpr bool kUnrolled = false;  // loops are spelled out for their constants
   static constexpr bool kPanels = false;    // many rows of activations share unpacked weights
   static constexpr int kTileRows = 1;       // rows of activations and cells of weight rows that a
