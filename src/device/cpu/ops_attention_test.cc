@@ -61,8 +61,10 @@ class AttentionOverSteps : public ::testing::TestWithParam<Shape> {
       const auto* plain = reinterpret_cast<const std::uint8_t*>(tables_[i].data());
       const Bytes size = tables_[i].size() * sizeof(float);
       buffers_.push_back(device->allocate(size).value());
-      EXPECT_TRUE(
-          device->prepare(w.format, w.columns, w.rows, {plain, size}, buffers_.back().data()).ok());
+      EXPECT_TRUE(device
+                      ->prepare(w.format, w.columns, {0, w.rows, w.rows}, {plain, size},
+                                buffers_.back().data())
+                      .ok());
       spec.weights.push_back(
           {w.format, w.columns, w.rows, 1, {{buffers_.back().data(), 0, w.rows}}});
     }
