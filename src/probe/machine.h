@@ -15,6 +15,15 @@ HardwareProfile probe_machine();
 // The value in bytes of a /proc/meminfo line such as "MemAvailable:   123 kB".
 std::optional<Bytes> meminfo_field(std::string_view text, std::string_view field);
 
+// What a line such as "model name : Some processor" of /proc/cpuinfo says, without outer spaces.
+std::optional<std::string> cpuinfo_field(std::string_view text, std::string_view field);
+
+// The processor as it names itself, or "unknown processor".
+std::string cpu_name();
+
+// All memory of the machine, or 0 where the system does not tell.
+Bytes memory_total();
+
 // The whole cores a control group's "quota period" allows, at least 1; nullopt for "max 100000".
 std::optional<int> cores_of_quota(std::string_view cpu_max);
 

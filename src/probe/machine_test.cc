@@ -12,6 +12,13 @@ TEST(Machine, ReadsMeminfoFieldsByWholeName) {
   EXPECT_EQ(meminfo_field("MemAvailable: many kB", "MemAvailable"), std::nullopt);
 }
 
+TEST(Machine, ReadsCpuinfoFieldsOfTheFirstProcessor) {
+  const std::string text = "processor\t: 0\nmodel name\t: A: B  \n\nmodel name\t: C\nflags\n";
+  EXPECT_EQ(cpuinfo_field(text, "model name"), "A: B");
+  EXPECT_EQ(cpuinfo_field(text, "model"), std::nullopt);
+  EXPECT_EQ(cpuinfo_field(text, "flags"), std::nullopt);
+}
+
 TEST(Machine, TurnsACpuQuotaIntoWholeCores) {
   EXPECT_EQ(cores_of_quota("max 100000\n"), std::nullopt);
   EXPECT_EQ(cores_of_quota("250000 100000\n"), 2);
@@ -25,6 +32,8 @@ TEST(Machine, FindsMemoryAndCores) {
   EXPECT_GT(profile.memory_available, 0u);
   EXPECT_GE(profile.physical_cores, 1);
   EXPECT_GT(peak_resident_bytes(), 0u);
+  EXPECT_GE(memory_total(), profile.memory_available);
+  EXPECT_FALSE(cpu_name().empty());
 }
 
 }  // namespace
