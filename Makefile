@@ -9,6 +9,8 @@ MODEL ?=
 PROMPT ?= Explain in three sentences why the sky is blue.
 FUZZ_SECONDS ?= 5
 FUZZ_TARGET ?=
+BENCH_FILTER ?= .
+BENCH_SECONDS ?= 0.05
 
 configure = cmake --preset $(1)
 build = $(call configure,$(1)) && cmake --build --preset $(1) -j $(JOBS)
@@ -54,12 +56,15 @@ fuzz: ## every fuzz target (or FUZZ_TARGET) for FUZZ_SECONDS from its seeds
 	cmake --build --preset asan -j $(JOBS) --target fuzz/all
 	tools/fuzz.sh build-asan $(FUZZ_SECONDS) $(FUZZ_TARGET)
 
-bench: ## microbenchmarks
+bench: ## microbenchmarks, or those that match BENCH_FILTER, each for BENCH_SECONDS
 	tools/install_deps.sh build bench
 	$(call build,bench)
 	shopt -s nullglob; programs=(build-bench/*_bench); \
 	[ $${#programs[@]} -gt 0 ] || { echo "make bench: there are no benchmarks" >&2; exit 1; }; \
-	for program in "$${programs[@]}"; do "$$program"; done
+	for program in "$${programs[@]}"; do \
+	  "$$program" --benchmark_filter='$(BENCH_FILTER)' --benchmark_min_time=$(BENCH_SECONDS) \
+	    --benchmark_counters_tabular=true; \
+	done
 
 tidy: ## clang-format and clang-tidy over every source
 	$(call configure,release)

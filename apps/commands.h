@@ -16,6 +16,7 @@ void add_template(CLI::App& app, int& exit_code);
 void add_logits(CLI::App& app, int& exit_code);
 void add_perplexity(CLI::App& app, int& exit_code);
 void add_embed(CLI::App& app, int& exit_code);
+void add_profile(CLI::App& app, int& exit_code);
 void add_pull(CLI::App& app, int& exit_code);
 void add_ls(CLI::App& app, int& exit_code);
 void add_rm(CLI::App& app, int& exit_code);

@@ -34,7 +34,7 @@ LAYERS = {
 }
 
 # Folders outside src/: programs, which may include anything of src/.
-PROGRAMS = ["apps", "bench", "fuzz", "tests"]
+PROGRAMS = ["apps", "bench", "fuzz", "tests", "tools"]
 
 # Headers that are not C++'s own, and where they may be included.
 EXTERNAL = [
@@ -43,7 +43,8 @@ EXTERNAL = [
                                        "tests/"]),
     (r"boost/.*", ["src/serve/"]),
     (r"pcre2\.h", ["src/text/tokenizer/"]),
-    (r"CLI/.*|histedit\.h|editline/.*", ["apps/"]),
+    (r"CLI/.*", ["apps/", "tools/"]),
+    (r"histedit\.h|editline/.*", ["apps/"]),
     (r"gtest/.*|gmock/.*", ["tests/", "*_test.cc", "*/test_support.h"]),
     (r"benchmark/.*", ["bench/", "*_bench.cc"]),
     (r"curl/.*|zip\.h", ["src/hub/"]),

@@ -25,6 +25,25 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+// What stands behind the colon of the first line "field : value".
+std::optional<std::string_view> field_of(std::string_view text, std::string_view field) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    const std::size_t colon = line.find(':');
+    if (colon != std::string_view::npos && trimmed(line.substr(0, colon)) == field)
+      return trimmed(line.substr(colon + 1));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  return std::nullopt;
+}
+
 template <typename T>
 std::optional<T> leading_number(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -120,9 +139,8 @@ std::vector<std::string> node_cpu_lists() {
 }  // namespace
 
 std::optional<Bytes> meminfo_field(std::string_view text, std::string_view field) {
-  const auto rest = rest_of_line(text, field);
-  if (!rest || !rest->starts_with(':')) return std::nullopt;
-  const auto kilobytes = leading_number<Bytes>(rest->substr(1));
+  const auto value = field_of(text, field);
+  const auto kilobytes = value ? leading_number<Bytes>(*value) : std::nullopt;
   return kilobytes ? std::optional(*kilobytes * kKiB) : std::nullopt;
 }
 
@@ -130,6 +148,18 @@ std::optional<Bytes> memory_stat_field(std::string_view text, std::string_view f
   const auto rest = rest_of_line(text, field);
   return rest ? leading_number<Bytes>(*rest) : std::nullopt;
 }
+
+std::optional<std::string> cpuinfo_field(std::string_view text, std::string_view field) {
+  const auto value = field_of(text, field);
+  return value ? std::optional<std::string>(*value) : std::nullopt;
+}
+
+std::string cpu_name() {
+  const auto name = cpuinfo_field(read_text("/proc/cpuinfo"), "model name");
+  return name && !name->empty() ? *name : "unknown processor";
+}
+
+Bytes memory_total() { return meminfo_field(read_text("/proc/meminfo"), "MemTotal").value_or(0); }
 
 std::optional<int> cores_of_quota(std::string_view cpu_max) {
   const auto quota = leading_number<std::int64_t>(cpu_max);

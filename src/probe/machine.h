@@ -18,6 +18,15 @@ std::optional<Bytes> meminfo_field(std::string_view text, std::string_view field
 // The value of a line of a control group's memory.stat such as "inactive_file 123".
 std::optional<Bytes> memory_stat_field(std::string_view text, std::string_view field);
 
+// What a line such as "model name : Some processor" of /proc/cpuinfo says, without outer spaces.
+std::optional<std::string> cpuinfo_field(std::string_view text, std::string_view field);
+
+// The processor as it names itself, or "unknown processor".
+std::string cpu_name();
+
+// All memory of the machine, or 0 where the system does not tell.
+Bytes memory_total();
+
 // The whole cores a control group's "quota period" allows, at least 1; nullopt for "max 100000",
 // and for "-1 100000", which says the same in version 1.
 std::optional<int> cores_of_quota(std::string_view cpu_max);

@@ -20,6 +20,13 @@ TEST(Machine, ReadsMemoryStatFieldsByWholeName) {
   EXPECT_EQ(memory_stat_field("anon many", "anon"), std::nullopt);
 }
 
+TEST(Machine, ReadsCpuinfoFieldsOfTheFirstProcessor) {
+  const std::string text = "processor\t: 0\nmodel name\t: A: B  \n\nmodel name\t: C\nflags\n";
+  EXPECT_EQ(cpuinfo_field(text, "model name"), "A: B");
+  EXPECT_EQ(cpuinfo_field(text, "model"), std::nullopt);
+  EXPECT_EQ(cpuinfo_field(text, "flags"), std::nullopt);
+}
+
 TEST(Machine, TurnsACpuQuotaIntoWholeCores) {
   EXPECT_EQ(cores_of_quota("max 100000\n"), std::nullopt);
   EXPECT_EQ(cores_of_quota("-1\n 100000\n"), std::nullopt);
@@ -37,6 +44,8 @@ TEST(Machine, FindsMemoryAndCores) {
   EXPECT_GE(profile.quota.value_or(1), 1);
   for (const std::vector<int>& node : profile.nodes) EXPECT_FALSE(node.empty());
   EXPECT_GT(peak_resident_bytes(), 0u);
+  EXPECT_GE(memory_total(), profile.memory_available);
+  EXPECT_FALSE(cpu_name().empty());
 }
 
 }  // namespace

@@ -128,6 +128,12 @@ struct KernelTable {
   // A recurrent state's step: s = s * decay + u * b element by element; the dot product of s and c.
   float (*state_step)(float* s, const float* decay, float u, const float* b, const float* c,
                       std::int64_t n);
+  // Only to measure with: rounds of arithmetic that waits for no memory. Return the operations
+  // done, a multiply-add being two.
+  std::int64_t (*peak_int8)(std::int64_t rounds);
+  std::int64_t (*peak_f32)(std::int64_t rounds);
+  // Likewise: reads `bytes`, a multiple of 256, in order and returns the OR of the words.
+  std::uint32_t (*read_words)(const void* words, std::int64_t bytes);
 };
 
 // One exported symbol per ISA file.

@@ -5,6 +5,7 @@
 #include "device/cpu/kernels/activate.h"
 #include "device/cpu/kernels/attention.h"
 #include "device/cpu/kernels/matmul.h"
+#include "device/cpu/kernels/peak.h"
 #include "device/cpu/kernels/recurrent.h"
 #include "device/cpu/kernels/rope.h"
 #include "device/cpu/kernels/rows.h"
@@ -54,6 +55,9 @@ constexpr KernelTable make_kernel_table(const char* name) {
   table.exp_scaled = exp_scaled<V>;
   table.dot = dot<V>;
   table.state_step = state_step<V>;
+  table.peak_int8 = peak_int8<V>;
+  table.peak_f32 = peak_f32<V>;
+  table.read_words = read_words<V>;
   return table;
 }
 

@@ -1,0 +1,145 @@
+#include "limits_cache.h"
+
+#include <boost/json.hpp>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/printable.h"
+#include "hub/json.h"
+#include "model_stores.h"
+#include "probe/machine.h"
+#include "say.h"
+
+namespace strata::apps {
+namespace {
+
+namespace json = boost::json;
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kVersion = 1;
+constexpr Bytes kLargestFile = kMiB;
+constexpr std::size_t kLongestName = 200;
+constexpr int kMostThreads = 65536;
+constexpr double kHighestRate = 1e18;
+
+Result<std::string> name_of(const json::object& object, std::string_view key) {
+  std::string name = text_of(object, key);
+  if (name.empty() || name.size() > kLongestName) return corrupt("`{}` is missing or absurd", key);
+  return name;
+}
+
+Result<double> rate_of(const json::object& object, std::string_view key) {
+  const json::value* value = object.if_contains({key.data(), key.size()});
+  if (value == nullptr || !value->is_number()) return corrupt("`{}` is no number", key);
+  const auto rate = value->to_number<double>();
+  if (!(rate > 0 && rate <= kHighestRate)) return corrupt("`{}` is no rate", key);
+  return rate;
+}
+
+Result<ThreadLimits> limits_of_threads(const json::value& value, int before) {
+  const json::object* object = value.if_object();
+  if (object == nullptr) return corrupt("`by_threads` holds something else than objects");
+  const auto threads = natural_of(*object, "threads");
+  if (!threads || *threads <= static_cast<Bytes>(before) || *threads > kMostThreads)
+    return corrupt("`threads` are not in ascending order");
+  ThreadLimits limits{.threads = static_cast<int>(*threads)};
+  STRATA_ASSIGN(limits.read_bandwidth, rate_of(*object, "read_bandwidth"));
+  STRATA_ASSIGN(limits.int8_ops, rate_of(*object, "int8_ops"));
+  STRATA_ASSIGN(limits.f32_ops, rate_of(*object, "f32_ops"));
+  return limits;
+}
+
+Result<MachineLimits> parse(std::string_view text) {
+  boost::system::error_code error;
+  const json::value value = json::parse({text.data(), text.size()}, error);
+  const json::object* object = error ? nullptr : value.if_object();
+  if (object == nullptr) return corrupt("it is no JSON object");
+  if (natural_of(*object, "version") != kVersion) return corrupt("it is of another version");
+  MachineLimits limits;
+  STRATA_ASSIGN(limits.cpu, name_of(*object, "cpu"));
+  STRATA_ASSIGN(limits.isa, name_of(*object, "isa"));
+  STRATA_ASSIGN(limits.date, name_of(*object, "date"));
+  const json::array* by_threads = array_of(*object, "by_threads");
+  if (by_threads == nullptr || by_threads->empty())
+    return corrupt("`by_threads` is missing or empty");
+  for (const json::value& entry : *by_threads) {
+    const int before = limits.by_threads.empty() ? 0 : limits.by_threads.back().threads;
+    STRATA_ASSIGN(const ThreadLimits of, limits_of_threads(entry, before));
+    limits.by_threads.push_back(of);
+  }
+  if (limits.by_threads.front().threads != 1) return corrupt("`by_threads` lacks one thread");
+  return limits;
+}
+
+}  // namespace
+
+json::object to_json(const MachineLimits& limits) {
+  json::array by_threads;
+  for (const ThreadLimits& of : limits.by_threads)
+    by_threads.push_back({{"threads", of.threads},
+                          {"read_bandwidth", of.read_bandwidth},
+                          {"int8_ops", of.int8_ops},
+                          {"f32_ops", of.f32_ops}});
+  return {{"version", kVersion},
+          {"cpu", replace_invalid_utf8(limits.cpu)},
+          {"isa", limits.isa},
+          {"date", limits.date},
+          {"by_threads", std::move(by_threads)}};
+}
+
+Result<MachineLimits> load_limits(const std::string& path) {
+  STRATA_ASSIGN(const File file, File::open(path));
+  if (file.size() > kLargestFile) return corrupt("{}: it is too large", printable(path));
+  std::string text(static_cast<std::size_t>(file.size()), '\0');
+  STRATA_TRY(file.read_exactly(0, {reinterpret_cast<std::uint8_t*>(text.data()), text.size()}));
+  auto limits = parse(text);
+  if (!limits.ok()) return limits.status().with_context(printable(path));
+  return limits;
+}
+
+Status save_limits(const MachineLimits& limits, const std::string& path) {
+  const std::string text = json::serialize(to_json(limits)) + "\n";
+  const std::string partial = path + ".partial";
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);  // if not, creating the file says so
+  const auto write = [&]() -> Status {
+    STRATA_ASSIGN(File file, File::create(partial));
+    STRATA_TRY(file.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}));
+    STRATA_TRY(file.close());
+    fs::rename(partial, path, error);
+    if (error) return io_error("{}: cannot be put in place: {}", printable(path), error.message());
+    return {};
+  };
+  Status status = write();
+  if (!status.ok()) std::remove(partial.c_str());
+  return status;
+}
+
+Result<std::string> limits_path() {
+  STRATA_ASSIGN(const std::string models, own_folder(user_stores()));
+  return (fs::path(models).parent_path() / "limits.json").string();
+}
+
+std::optional<MachineLimits> usable_limits(const std::string& path, std::string& note) {
+  auto limits = load_limits(path);
+  if (limits.ok() && limits->cpu == cpu_name()) return std::move(*limits);
+  if (limits.ok())
+    note = fmt::format("{}: measured on another processor, {}; run strata profile", printable(path),
+                       printable(limits->cpu));
+  else if (limits.status().code() != StatusCode::kNotFound)
+    note = fmt::format("{}; run strata profile", limits.status().message());
+  return std::nullopt;
+}
+
+std::optional<MachineLimits> cached_limits() {
+  const auto path = limits_path();
+  if (!path.ok()) return std::nullopt;
+  std::string note;
+  auto limits = usable_limits(*path, note);
+  if (!note.empty()) say("note: {}\n", note);
+  return limits;
+}
+
+}  // namespace strata::apps

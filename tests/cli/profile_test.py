@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""strata profile, end to end: what it prints and what it leaves in the cache."""
+
+import json
+import os
+import pathlib
+import tempfile
+import unittest
+
+from support import main, strata
+
+
+class Profile(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.cache = pathlib.Path(folder.name, "cache")
+
+    def profile(self, *options):
+        done = strata("profile", *options, env={**os.environ, "STRATA_CACHE": str(self.cache)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.decode()
+
+    def saved(self):
+        return json.loads((self.cache / "limits.json").read_text())
+
+    def test_json_is_what_the_cache_keeps(self):
+        got = json.loads(self.profile("--json"))
+        self.assertEqual(got, self.saved())
+        threads = [entry["threads"] for entry in got["by_threads"]]
+        self.assertEqual(threads[0], 1)
+        self.assertEqual(threads, sorted(set(threads)))
+        for entry in got["by_threads"]:
+            for rate in ("read_bandwidth", "int8_ops", "f32_ops"):
+                self.assertGreater(entry[rate], 1e6)
+
+    def test_the_table_has_a_line_for_every_number_of_threads(self):
+        lines = self.profile().splitlines()
+        saved = self.saved()
+        self.assertIn(saved["cpu"], lines[0])
+        self.assertEqual([int(line.split()[0]) for line in lines[2:]],
+                         [entry["threads"] for entry in saved["by_threads"]])
+
+
+if __name__ == "__main__":
+    main()
