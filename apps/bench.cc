@@ -86,8 +86,9 @@ json::object settings_of(const Options& options) {
                         {"operations_counted", json::string(kOperationsCounted)}};
   const auto add = [&](const char* key, const std::string& program, const std::string& arguments) {
     if (!program.empty())
-      settings[key] = json::object{{"program", file_name(program)},
-                                   {"arguments", replace_invalid_utf8(arguments)}};
+      settings[key] = json::object{
+          {"name", options.peer.name.empty() ? file_name(program) : printable(options.peer.name)},
+          {"arguments", replace_invalid_utf8(arguments)}};
   };
   add("peer", options.peer.bench, options.peer.bench_arguments);
   add("peer_batched", options.peer.batched, options.peer.batched_arguments);
@@ -269,6 +270,7 @@ void add_peer(CLI::App& command, Options& options) {
                      "Path of a llama-batched-bench, likewise for --batch");
   command.add_option("--peer-batched-args", options.peer.batched_arguments,
                      "More arguments for that");
+  command.add_option("--peer-name", options.peer.name, "What reports call it (default: its file)");
   command.add_option("--peer-limit", options.peer_limit, "Seconds that one run of a peer may take")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();

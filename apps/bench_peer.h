@@ -12,6 +12,7 @@ namespace strata::apps {
 struct PeerOptions {
   std::string bench;            // path of llama-bench; empty: only batches are compared
   std::string batched;          // path of llama-batched-bench; empty: batches are not
+  std::string name;             // of both in reports; empty: their files
   std::string bench_arguments;  // more of them, between spaces
   std::string batched_arguments;
   std::chrono::seconds limit{0};  // of one run
