@@ -172,7 +172,8 @@ Result<double> Peer::measure_single(const BenchTest& test) const {
 
 Result<double> Peer::measure_batched(const BenchTest& test) const {
   std::vector<std::string> words = command(options_.batched, options_.batched_arguments);
-  const std::int32_t context = test.sequences * round_up(test.depth + test.tokens, kContextGrain);
+  const std::int64_t context =
+      test.sequences * round_up<std::int64_t>(test.depth + test.tokens, kContextGrain);
   words.insert(words.end(),
                {"-c", std::to_string(context), "-npp", std::to_string(test.depth), "-ntg",
                 std::to_string(test.tokens), "-npl", std::to_string(test.sequences)});
