@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "describe.h"
 #include "device/cpu/isa_select.h"
+#include "limits_cache.h"
 #include "model_stores.h"
 #include "models/all.h"
 #include "options.h"
@@ -129,6 +130,7 @@ Status Bench::describe_machine() {
   STRATA_ASSIGN(const KernelTable* kernels, select_kernels(options_.engine.isa));
   report_.machine = {cpu_name(), kernels->name, probe_machine().physical_cores,
                      options_.engine.threads, memory_total()};
+  if (const auto limits = cached_limits()) report_.limits = limits_of(*limits, report_.machine);
   return {};
 }
 

@@ -19,6 +19,15 @@ Spread spread_of(std::vector<double> values) {
   return {median, values.front(), values.back()};
 }
 
+std::optional<BenchLimits> limits_of(const MachineLimits& measured, const BenchMachine& machine) {
+  if (measured.by_threads.empty()) return std::nullopt;
+  const auto enough = std::ranges::find_if(
+      measured.by_threads, [&](const ThreadLimits& of) { return of.threads >= machine.threads; });
+  const ThreadLimits& limits =
+      enough == measured.by_threads.end() ? measured.by_threads.back() : *enough;
+  return BenchLimits{limits.read_bandwidth, measured.isa == machine.isa ? limits.int8_ops : 0};
+}
+
 std::vector<double> BenchRow::rates() const {
   std::vector<double> rates;
   for (const Sample& sample : samples) rates.push_back(sample.rate());

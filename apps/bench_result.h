@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench_work.h"
+#include "probe/limits.h"
 
 namespace strata::apps {
 
@@ -60,11 +61,13 @@ struct BenchMachine {
   Bytes memory = 0;
 };
 
-// What the machine does at most with as many threads and the same ISA.
+// What the machine does at most with as many threads.
 struct BenchLimits {
   double read_bandwidth = 0;  // bytes/s
-  double int8_ops = 0;        // ops/s
+  double int8_ops = 0;        // ops/s; 0 where the peak of the ISA in use was not measured
 };
+// Of the fewest measured threads that are not fewer, or else of the most.
+std::optional<BenchLimits> limits_of(const MachineLimits& measured, const BenchMachine& machine);
 
 struct BenchReport {
   std::string date;  // YYYY-MM-DD

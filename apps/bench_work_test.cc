@@ -89,5 +89,18 @@ TEST(BenchResult, SpreadsAroundTheMedian) {
   EXPECT_EQ(spread_of({3, 1, 2}).highest, 3);
 }
 
+TEST(BenchResult, TakesTheLimitsOfAsManyThreadsAndOfTheSameIsa) {
+  const MachineLimits measured{"cpu", "avx2", "", {{1, 10, 100, 0}, {4, 30, 400, 0}}};
+  const auto limits = [&](const char* isa, int threads) {
+    return limits_of(measured, {"cpu", isa, 8, threads, 0});
+  };
+  EXPECT_EQ(limits("avx2", 1)->read_bandwidth, 10);
+  EXPECT_EQ(limits("avx2", 1)->int8_ops, 100);
+  EXPECT_EQ(limits("avx2", 2)->read_bandwidth, 30);
+  EXPECT_EQ(limits("avx2", 8)->int8_ops, 400);
+  EXPECT_EQ(limits("scalar", 4)->int8_ops, 0);
+  EXPECT_FALSE(limits_of({}, {}).has_value());
+}
+
 }  // namespace
 }  // namespace strata::apps

@@ -4,10 +4,12 @@
 import csv
 import io
 import json
+import os
 import pathlib
 import shutil
 import tempfile
 import unittest
+import unittest.mock
 
 from support import REFERENCE, main, needs, strata
 
@@ -78,6 +80,18 @@ class Bench(unittest.TestCase):
         self.assertGreater(float(rows[0]["median"]), 0)
         self.assertEqual(rows[0]["ratio"], "")
         self.refused("is there already", *TINY, "--csv", "-o", path)
+
+    def test_limits_of_this_machine_turn_speeds_into_shares(self):
+        (self.folder / "limits.json").write_text("damaged")
+        with unittest.mock.patch.dict(os.environ, STRATA_CACHE=str(self.folder)):
+            done = strata("bench", MODEL, *FEW, *TINY)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(b"note: ", done.stderr)
+            self.assertEqual(strata("profile").returncode, 0)
+            limits = self.answer(*TINY)["limits"]
+            self.assertGreater(limits["read_bandwidth"], 1e8)
+            self.assertGreater(limits["int8_ops"], 1e8)
+            self.assertIn(b" %", strata("bench", MODEL, *FEW, *TINY).stdout)
 
     def test_options_that_leave_nothing_to_measure_are_refused(self):
         self.refused("nothing is asked for", "-p", 0, "-n", 0)
