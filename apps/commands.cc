@@ -10,6 +10,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_logits(app, exit_code);
   add_perplexity(app, exit_code);
   add_embed(app, exit_code);
+  add_bench(app, exit_code);
   add_profile(app, exit_code);
   add_show(app, exit_code);
   add_template(app, exit_code);

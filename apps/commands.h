@@ -20,6 +20,7 @@ void add_profile(CLI::App& app, int& exit_code);
 void add_pull(CLI::App& app, int& exit_code);
 void add_ls(CLI::App& app, int& exit_code);
 void add_rm(CLI::App& app, int& exit_code);
+void add_bench(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
 
 }  // namespace strata::apps

@@ -8,10 +8,12 @@
 
 #include "commands.h"
 #include "say.h"
+#include "version.h"
 
 int main(int argc, char** argv) {
   CLI::App app{"Strata: runs large language models on the machine you have"};
-  app.set_version_flag("--version", "strata " STRATA_VERSION);
+  app.set_version_flag("--version", fmt::format("strata {} ({})", strata::apps::program_version(),
+                                                strata::apps::program_commit()));
   app.require_subcommand(1);
   int exit_code = 0;
   strata::apps::add_commands(app, exit_code);

@@ -14,4 +14,8 @@ strata_check(docs)
 strata_check(isa_symbols ${PROJECT_BINARY_DIR})
 add_test(NAME fetch_model_test
          COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tests/fetch_model_test.py)
+add_test(NAME results_table
+         COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/results_table.py --check)
+add_test(NAME results_table_test
+         COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tests/results_table_test.py)
 add_test(NAME clang_format COMMAND ${PROJECT_SOURCE_DIR}/tools/clang_checks.sh format)

@@ -1,0 +1,299 @@
+// strata bench: how fast a model runs on this machine, alone or beside another program.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+
+#include "base/file.h"
+#include "base/printable.h"
+#include "bench_peer.h"
+#include "bench_run.h"
+#include "commands.h"
+#include "describe.h"
+#include "device/cpu/isa_select.h"
+#include "limits_cache.h"
+#include "model_stores.h"
+#include "models/all.h"
+#include "options.h"
+#include "probe/machine.h"
+#include "progress.h"
+#include "say.h"
+
+namespace strata::apps {
+namespace {
+
+namespace json = boost::json;
+
+// How the work of a test is counted; see WorkCounter.
+constexpr std::string_view kBytesCounted =
+    "weights per step, experts as if equally likely; cache per sequence";
+constexpr std::string_view kOperationsCounted = "matrix products, 2 per multiply-add";
+
+struct Options {
+  std::string model;
+  std::vector<std::int32_t> prompts = {512};
+  std::vector<std::int32_t> generations = {128};
+  std::vector<std::int32_t> depths = {0};
+  std::vector<std::int32_t> batches;
+  std::int32_t batch_depth = 128;
+  std::int32_t repetitions = 5;
+  std::uint64_t seed = 1;
+  bool as_json = false;
+  bool as_csv = false;
+  std::string output;
+  PeerOptions peer;
+  std::int32_t peer_limit = 1800;
+  EngineOptions engine;
+};
+
+// First the tests of single sequences, then those of batches, which take another cache.
+std::vector<std::vector<BenchTest>> tests_of(const Options& options) {
+  std::vector<BenchTest> single;
+  std::vector<BenchTest> batched;
+  for (const std::int32_t tokens : options.prompts)
+    if (tokens > 0) single.push_back({TestKind::kPrompt, tokens});
+  for (const std::int32_t tokens : options.generations) {
+    if (tokens == 0) continue;
+    for (const std::int32_t depth : options.depths)
+      single.push_back({TestKind::kGenerate, tokens, depth});
+    for (const std::int32_t sequences : options.batches)
+      batched.push_back({TestKind::kGenerate, tokens, options.batch_depth, sequences, true});
+  }
+  std::vector<std::vector<BenchTest>> groups;
+  for (auto& group : {single, batched})
+    if (!group.empty()) groups.push_back(group);
+  return groups;
+}
+
+std::string today() {
+  const std::time_t time = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&time, &parts);
+  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
+}
+
+std::string file_name(const std::string& path) {
+  return printable(std::filesystem::path(path).filename().string(), 200);
+}
+
+json::object settings_of(const Options& options) {
+  json::object settings{{"repetitions", options.repetitions},
+                        {"step_rows", options.engine.step_rows},
+                        {"reference", options.engine.reference},
+                        {"seed", options.seed},
+                        {"bytes_counted", json::string(kBytesCounted)},
+                        {"operations_counted", json::string(kOperationsCounted)}};
+  const auto add = [&](const char* key, const std::string& program, const std::string& arguments) {
+    if (!program.empty())
+      settings[key] = json::object{
+          {"name", options.peer.name.empty() ? file_name(program) : printable(options.peer.name)},
+          {"arguments", replace_invalid_utf8(arguments)}};
+  };
+  add("peer", options.peer.bench, options.peer.bench_arguments);
+  add("peer_batched", options.peer.batched, options.peer.batched_arguments);
+  return settings;
+}
+
+// What `strata show` says, as far as it bears on the speed.
+json::object model_of(const ModelManifest& manifest) {
+  const json::object all = describe(manifest, false);
+  json::object model{{"file", file_name(manifest.file().paths().front())}};
+  for (const char* key : {"name", "architecture", "parameters", "tensor_bytes", "file_bytes",
+                          "bits_per_weight", "formats", "experts", "experts_used"})
+    if (const json::value* value = all.if_contains(key)) model[key] = *value;
+  return model;
+}
+
+class Bench {
+ public:
+  Bench(const Options& options, std::string path) : options_(options), path_(std::move(path)) {}
+
+  Result<BenchReport> run();
+
+ private:
+  Status describe_machine();
+  Status run_group(const std::vector<BenchTest>& tests, bool time_loads);
+  EngineOptions engine_options(const std::vector<BenchTest>& tests) const;
+  Status load(const EngineOptions& options, bool timed);
+  Status run_test(BenchRunner& runner, const BenchTest& test);
+
+  const Options& options_;
+  const std::string path_;
+  Peer peer_;
+  std::unique_ptr<Engine> engine_;
+  BenchReport report_;
+};
+
+Status Bench::describe_machine() {
+  STRATA_ASSIGN(const KernelTable* kernels, select_kernels(options_.engine.isa));
+  report_.machine = {cpu_name(), kernels->name, probe_machine().physical_cores,
+                     options_.engine.threads, memory_total()};
+  if (const auto limits = cached_limits()) report_.limits = limits_of(*limits, report_.machine);
+  return {};
+}
+
+EngineOptions Bench::engine_options(const std::vector<BenchTest>& tests) const {
+  EngineOptions engine = options_.engine;
+  for (const BenchTest& test : tests) {
+    engine.context = std::max(engine.context, context_of(test, engine.step_rows));
+    engine.sequences = std::max(engine.sequences, test.sequences);
+  }
+  engine.running = std::max(engine.running, engine.sequences);
+  engine.logit_rows = std::max(engine.logit_rows, engine.sequences);
+  return engine;
+}
+
+Status Bench::load(const EngineOptions& options, bool timed) {
+  engine_.reset();
+  const auto start = std::chrono::steady_clock::now();
+  Progress progress("loading");
+  STRATA_ASSIGN(engine_, Engine::load(path_, options, [&](Bytes done, Bytes total) {
+                  progress.update(done, total);
+                  return true;
+                }));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  if (timed) report_.load_seconds.push_back(took.count());
+  return {};
+}
+
+// One repetition after the other, ours and the peer's in turn, so that what slows the machine for a
+// while slows both. The first run of ours counts for nothing; a deep one starts shallow.
+Status Bench::run_test(BenchRunner& runner, const BenchTest& test) {
+  BenchTest warm_up = test;
+  if (!test.batched) warm_up.depth = 0;
+  STRATA_TRY(runner.measure(warm_up).status());
+  BenchRow row{test, {}, {}};
+  Progress progress(test.name());
+  for (std::int32_t i = 0; i < options_.repetitions; ++i) {
+    progress.update(static_cast<std::uint64_t>(i),
+                    static_cast<std::uint64_t>(options_.repetitions));
+    STRATA_ASSIGN(const Sample sample, runner.measure(test));
+    row.samples.push_back(sample);
+    if (!peer_.takes(test)) continue;
+    STRATA_ASSIGN(const double rate, peer_.measure(test));
+    row.peer.push_back(rate);
+  }
+  report_.rows.push_back(std::move(row));
+  return {};
+}
+
+Status Bench::run_group(const std::vector<BenchTest>& tests, bool time_loads) {
+  const EngineOptions options = engine_options(tests);
+  STRATA_TRY(load(options, false));
+  if (time_loads)
+    for (std::int32_t i = 0; i < options_.repetitions; ++i) STRATA_TRY(load(options, true));
+  for (const std::string& note : engine_->plan().notes) say("note: {}\n", note);
+  report_.model = model_of(engine_->manifest());
+  STRATA_ASSIGN(const Graph graph, build_graph(engine_->manifest()));
+  const CacheFormat cache = options.reference ? CacheFormat::kF32 : CacheFormat::kF16;
+  STRATA_ASSIGN(WorkCounter work, WorkCounter::create(graph, cache));
+  BenchRunner runner(*engine_, std::move(work), options_.seed);
+  for (const BenchTest& test : tests) STRATA_TRY(run_test(runner, test));
+  return {};
+}
+
+Result<BenchReport> Bench::run() {
+  report_.date = today();
+  report_.settings = settings_of(options_);
+  STRATA_TRY(describe_machine());
+  STRATA_ASSIGN(peer_, Peer::create(options_.peer, path_, options_.engine.threads,
+                                    options_.engine.step_rows));
+  const auto groups = tests_of(options_);
+  for (const auto& tests : groups) STRATA_TRY(run_group(tests, &tests == &groups.front()));
+  report_.peak_resident = peak_resident_bytes();
+  return std::move(report_);
+}
+
+Status check(const Options& options) {
+  if (tests_of(options).empty())
+    return invalid_argument("nothing is asked for; name --prompt or --generate");
+  for (const std::int32_t sequences : options.batches)
+    if (sequences >= options.engine.step_rows)
+      return invalid_argument(
+          "--batch {} leaves no row of a step for prompts; ask for more "
+          "--step-rows than {}",
+          sequences, options.engine.step_rows);
+  return options.output.empty() ? Status() : check_new_file(options.output);
+}
+
+Status write(const Options& options, const std::string& text) {
+  if (options.output.empty()) return print(text);
+  STRATA_ASSIGN(File file, File::create(options.output));
+  STRATA_TRY(file.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}));
+  return file.close();
+}
+
+Result<int> run(Options options) {
+  STRATA_TRY(check(options));
+  options.peer.limit = std::chrono::seconds(options.peer_limit);
+  if (options.engine.threads == 0) options.engine.threads = probe_machine().physical_cores;
+  STRATA_ASSIGN(const std::string path, find_model(options.model));
+  STRATA_ASSIGN(const BenchReport report, Bench(options, path).run());
+  const auto format = options.as_json ? bench_json : options.as_csv ? bench_csv : bench_table;
+  STRATA_TRY(write(options, format(report)));
+  return 0;
+}
+
+void add_tests(CLI::App& command, Options& options) {
+  constexpr std::int32_t kMost = 1 << 24;
+  const auto add_list = [&](const char* name, std::vector<std::int32_t>& values, std::int32_t least,
+                            std::int32_t most, const char* help) {
+    command.add_option(name, values, help)
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(CLI::Range(least, most));
+  };
+  add_list("--prompt,-p", options.prompts, 0, kMost,
+           "Prompts of so many tokens, e.g. 128,512; 0: none (default: 512)");
+  add_list("--generate,-n", options.generations, 0, kMost,
+           "Generations of so many tokens; 0: none (default: 128)");
+  add_list("--depth,-d", options.depths, 0, kMost,
+           "Tokens in the cache before a generation, e.g. 0,8192 (default: 0)");
+  add_list("--batch", options.batches, 1, 4096,
+           "Generate for so many sequences at once, e.g. 1,4,16");
+  command.add_option("--batch-depth", options.batch_depth, "Tokens of each prompt of a batch")
+      ->check(CLI::Range(1, kMost))
+      ->capture_default_str();
+  command.add_option("--repetitions,-r", options.repetitions, "Timed runs of every test")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "Of the random prompts and choices")
+      ->capture_default_str();
+}
+
+void add_peer(CLI::App& command, Options& options) {
+  command.add_option("--peer", options.peer.bench,
+                     "Path of a llama-bench, to run the same tests in turn with ours");
+  command.add_option("--peer-args", options.peer.bench_arguments,
+                     "More arguments for it, e.g. \"-rtr 1\"");
+  command.add_option("--peer-batched", options.peer.batched,
+                     "Path of a llama-batched-bench, likewise for --batch");
+  command.add_option("--peer-batched-args", options.peer.batched_arguments,
+                     "More arguments for that");
+  command.add_option("--peer-name", options.peer.name, "What reports call it (default: its file)");
+  command.add_option("--peer-limit", options.peer_limit, "Seconds that one run of a peer may take")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("bench", "Measure how fast a model runs");
+  command->add_option("model", options->model, "GGUF file, or the name of a cached model")
+      ->required();
+  add_tests(*command, *options);
+  auto* as_json = command->add_flag("--json", options->as_json, "Print one JSON object");
+  command->add_flag("--csv", options->as_csv, "Print a line per test")->excludes(as_json);
+  command->add_option("--output,-o", options->output, "Write to this new file instead");
+  add_peer(*command, *options);
+  add_engine_options(*command, options->engine);
+  command->remove_option(command->get_option("--context"));  // what the tests take
+  command->footer(fmt::format("Bytes: {}.\nOperations: {}.", kBytesCounted, kOperationsCounted));
+  set_action(*command, exit_code, [options] { return run(*options); });
+}
+
+}  // namespace strata::apps

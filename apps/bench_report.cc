@@ -1,0 +1,176 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "base/memory_ledger.h"
+#include "bench_result.h"
+#include "version.h"
+
+namespace strata::apps {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kLineBytes = 96;
+constexpr double kGiga = 1e9;
+
+// Six digits: more of a measurement is noise.
+double rounded(double value) { return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr); }
+
+json::array numbers(const std::vector<double>& values) {
+  json::array out;
+  for (const double value : values) out.emplace_back(rounded(value));
+  return out;
+}
+
+json::object spread_json(const std::vector<double>& values) {
+  const Spread spread = spread_of(values);
+  return {{"median", rounded(spread.median)},
+          {"lowest", rounded(spread.lowest)},
+          {"highest", rounded(spread.highest)},
+          {"values", numbers(values)}};
+}
+
+// Numbers as short as they read back, and on one line what fits there behind `used` columns.
+std::string write_json(const json::value& value, std::size_t indent, std::size_t used) {
+  if (const double* real = value.if_double())
+    return std::isfinite(*real) ? fmt::format("{}", *real) : "null";
+  const json::object* object = value.if_object();
+  const json::array* array = value.if_array();
+  if (object == nullptr && array == nullptr) return json::serialize(value);
+  std::vector<std::string> parts;
+  if (object != nullptr)
+    for (const auto& [key, member] : *object) {
+      const std::string name = json::serialize(json::string(key)) + ": ";
+      parts.push_back(name + write_json(member, indent + 1, indent + 1 + name.size()));
+    }
+  else
+    for (const json::value& element : *array)
+      parts.push_back(write_json(element, indent + 1, indent + 1));
+  const char open = object != nullptr ? '{' : '[';
+  const char close = object != nullptr ? '}' : ']';
+  const std::string line = fmt::format("{}{}{}", open, fmt::join(parts, ", "), close);
+  if (used + line.size() <= kLineBytes && line.find('\n') == std::string::npos) return line;
+  const std::string space(indent + 1, ' ');
+  return fmt::format("{}\n{}{}\n{}{}", open, space, fmt::join(parts, ",\n" + space),
+                     std::string(indent, ' '), close);
+}
+
+json::object row_json(const BenchRow& row) {
+  const BenchTest& test = row.test;
+  json::object out{{"test", test.name()},
+                   {"kind", test.kind == TestKind::kPrompt ? "prompt" : "generation"},
+                   {"tokens", test.tokens},
+                   {"depth", test.depth},
+                   {"sequences", test.sequences},
+                   {"batched", test.batched},
+                   {"tokens_per_second", spread_json(row.rates())},
+                   {"bytes_per_second", rounded(row.bytes_per_second())},
+                   {"operations_per_second", rounded(row.operations_per_second())}};
+  if (row.peer.empty()) return out;
+  out["peer_tokens_per_second"] = spread_json(row.peer);
+  out["ratio"] = rounded(spread_of(row.rates()).median / spread_of(row.peer).median);
+  return out;
+}
+
+// A share of a limit in per cent; empty where there is no limit to compare with.
+std::string share(double value, double limit) {
+  return limit > 0 ? fmt::format("{:.0f} %", 100 * value / limit) : "";
+}
+
+std::string columns(std::initializer_list<std::string> cells) {
+  std::string line;
+  bool first = true;
+  for (const std::string& cell : cells) {
+    line += first ? fmt::format("{:<18}", cell) : fmt::format(" {:>9}", cell);
+    first = false;
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+std::string with_unit(double value) { return fmt::format("{:.{}f}", value, value < 100 ? 2 : 1); }
+
+std::string row_line(const BenchRow& row, const BenchLimits& limits) {
+  const Spread ours = spread_of(row.rates());
+  const double bytes = row.bytes_per_second();
+  const double operations = row.operations_per_second();
+  std::string peer;
+  std::string ratio;
+  if (!row.peer.empty()) {
+    const double median = spread_of(row.peer).median;
+    peer = with_unit(median);
+    ratio = fmt::format("{:.3f}", ours.median / median);
+  }
+  return columns({row.test.name(), with_unit(ours.median), with_unit(ours.lowest),
+                  with_unit(ours.highest), with_unit(bytes / kGiga),
+                  share(bytes, limits.read_bandwidth), with_unit(operations / kGiga),
+                  share(operations, limits.int8_ops), peer, ratio});
+}
+
+}  // namespace
+
+std::string bench_table(const BenchReport& report) {
+  const BenchMachine& machine = report.machine;
+  std::string text = fmt::format("{}, {} cores, {}, {} threads, {}\n", machine.cpu, machine.cores,
+                                 machine.isa, machine.threads, human_bytes(machine.memory));
+  text += columns({"test", "tokens/s", "lowest", "highest", "GB/s", "of limit", "GOP/s", "of limit",
+                   "peer", "ratio"});
+  const BenchLimits limits = report.limits.value_or(BenchLimits());
+  for (const BenchRow& row : report.rows) text += row_line(row, limits);
+  if (!report.load_seconds.empty()) {
+    const Spread load = spread_of(report.load_seconds);
+    text += fmt::format("{:<18} {:>8.3f} s ({:.3f} to {:.3f})\n", "load", load.median, load.lowest,
+                        load.highest);
+  }
+  text += fmt::format("{:<18} {:>10}\n", "peak memory", human_bytes(report.peak_resident));
+  return text;
+}
+
+std::string bench_json(const BenchReport& report) {
+  const BenchMachine& machine = report.machine;
+  json::object out{{"strata", json::object{{"version", json::string(program_version())},
+                                           {"commit", json::string(program_commit())}}},
+                   {"date", report.date},
+                   {"machine", json::object{{"cpu", machine.cpu},
+                                            {"isa", machine.isa},
+                                            {"cores", machine.cores},
+                                            {"threads", machine.threads},
+                                            {"memory_bytes", machine.memory}}},
+                   {"limits", nullptr},
+                   {"model", report.model},
+                   {"settings", report.settings}};
+  if (report.limits)
+    out["limits"] = json::object{{"read_bandwidth", rounded(report.limits->read_bandwidth)},
+                                 {"int8_ops", rounded(report.limits->int8_ops)}};
+  json::array rows;
+  for (const BenchRow& row : report.rows) rows.push_back(row_json(row));
+  out["rows"] = std::move(rows);
+  if (!report.load_seconds.empty()) out["load_seconds"] = spread_json(report.load_seconds);
+  out["peak_resident_bytes"] = report.peak_resident;
+  return write_json(out, 0, 0) + "\n";
+}
+
+std::string bench_csv(const BenchReport& report) {
+  std::string text =
+      "test,kind,tokens,depth,sequences,median,lowest,highest,bytes_per_second,"
+      "operations_per_second,peer_median,ratio\n";
+  for (const BenchRow& row : report.rows) {
+    const Spread ours = spread_of(row.rates());
+    text +=
+        fmt::format("{},{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},", row.test.name(),
+                    row.test.kind == TestKind::kPrompt ? "prompt" : "generation", row.test.tokens,
+                    row.test.depth, row.test.sequences, ours.median, ours.lowest, ours.highest,
+                    row.bytes_per_second(), row.operations_per_second());
+    if (row.peer.empty()) {
+      text += ",\n";
+      continue;
+    }
+    const double peer = spread_of(row.peer).median;
+    text += fmt::format("{:.6g},{:.6g}\n", peer, ours.median / peer);
+  }
+  return text;
+}
+
+}  // namespace strata::apps

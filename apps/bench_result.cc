@@ -1,0 +1,49 @@
+#include "bench_result.h"
+
+#include <algorithm>
+
+namespace strata::apps {
+
+std::string BenchTest::name() const {
+  std::string name = fmt::format("{}{}", kind == TestKind::kPrompt ? "pp" : "tg", tokens);
+  if (depth > 0) name += fmt::format(" @ {}", depth);
+  if (batched) name += fmt::format(" x {}", sequences);
+  return name;
+}
+
+Spread spread_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  const double median =
+      values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+  return {median, values.front(), values.back()};
+}
+
+std::optional<BenchLimits> limits_of(const MachineLimits& measured, const BenchMachine& machine) {
+  if (measured.by_threads.empty()) return std::nullopt;
+  const auto enough = std::ranges::find_if(
+      measured.by_threads, [&](const ThreadLimits& of) { return of.threads >= machine.threads; });
+  const ThreadLimits& limits =
+      enough == measured.by_threads.end() ? measured.by_threads.back() : *enough;
+  return BenchLimits{limits.read_bandwidth, measured.isa == machine.isa ? limits.int8_ops : 0};
+}
+
+std::vector<double> BenchRow::rates() const {
+  std::vector<double> rates;
+  for (const Sample& sample : samples) rates.push_back(sample.rate());
+  return rates;
+}
+
+double BenchRow::bytes_per_second() const {
+  std::vector<double> values;
+  for (const Sample& sample : samples) values.push_back(sample.work.bytes / sample.seconds);
+  return spread_of(std::move(values)).median;
+}
+
+double BenchRow::operations_per_second() const {
+  std::vector<double> values;
+  for (const Sample& sample : samples) values.push_back(sample.work.operations / sample.seconds);
+  return spread_of(std::move(values)).median;
+}
+
+}  // namespace strata::apps

@@ -1,0 +1,88 @@
+// What `strata bench` measures and what came of it.
+#pragma once
+
+#include <boost/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench_work.h"
+#include "probe/limits.h"
+
+namespace strata::apps {
+
+enum class TestKind : std::uint8_t {
+  kPrompt,    // `tokens` of a prompt, until the last is computed
+  kGenerate,  // `tokens` per sequence, after the first, behind `depth` tokens
+};
+
+struct BenchTest {
+  TestKind kind = TestKind::kPrompt;
+  std::int32_t tokens = 0;
+  std::int32_t depth = 0;
+  std::int32_t sequences = 1;  // that run together, each with a prompt of its own
+  bool batched = false;        // a peer is asked through its program for batches
+
+  std::string name() const;  // e.g. "pp512", "tg128 @ 8192", "tg128 @ 128 x 16"
+  auto operator<=>(const BenchTest&) const = default;
+};
+
+// One repetition.
+struct Sample {
+  double seconds = 0;
+  double tokens = 0;  // of all sequences
+  Work work;
+
+  double rate() const { return tokens / seconds; }
+};
+
+struct Spread {
+  double median = 0;
+  double lowest = 0;
+  double highest = 0;
+};
+Spread spread_of(std::vector<double> values);  // REQUIRES: not empty
+
+struct BenchRow {
+  BenchTest test;
+  std::vector<Sample> samples;
+  std::vector<double> peer;  // tokens/s; empty where no peer was asked
+
+  std::vector<double> rates() const;
+  double bytes_per_second() const;  // median
+  double operations_per_second() const;
+};
+
+struct BenchMachine {
+  std::string cpu;
+  std::string isa;
+  int cores = 0;
+  int threads = 0;
+  Bytes memory = 0;
+};
+
+// What the machine does at most with as many threads.
+struct BenchLimits {
+  double read_bandwidth = 0;  // bytes/s
+  double int8_ops = 0;        // ops/s; 0 where the peak of the ISA in use was not measured
+};
+// Of the fewest measured threads that are not fewer, or else of the most.
+std::optional<BenchLimits> limits_of(const MachineLimits& measured, const BenchMachine& machine);
+
+struct BenchReport {
+  std::string date;  // YYYY-MM-DD
+  BenchMachine machine;
+  std::optional<BenchLimits> limits;
+  boost::json::object model;
+  boost::json::object settings;
+  std::vector<double> load_seconds;
+  std::vector<BenchRow> rows;
+  Bytes peak_resident = 0;
+};
+
+// The same for people, for programs, and for spreadsheets, where a line is a test.
+std::string bench_table(const BenchReport& report);
+std::string bench_json(const BenchReport& report);
+std::string bench_csv(const BenchReport& report);
+
+}  // namespace strata::apps

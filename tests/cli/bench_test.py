@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""strata bench, end to end: what it reports, never how fast; and peers, good and bad."""
+
+import csv
+import io
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+import unittest
+import unittest.mock
+
+from support import REFERENCE, main, needs, strata
+
+MODEL = REFERENCE / "llama.gguf"
+FAKE = pathlib.Path(__file__).with_name("fake_peer.py")
+FEW = ("-r", 2, "--threads", 1)
+TINY = ("-p", 12, "-n", 3)
+
+
+@needs(MODEL)
+class Bench(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def answer(self, *options, model=MODEL):
+        done = strata("bench", model, *FEW, "--json", *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def refused(self, word, *options):
+        done = strata("bench", MODEL, *FEW, *options)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn(word, done.stderr.decode())
+        self.assertEqual(done.stdout, b"")
+
+    def test_every_test_is_reported_with_all_its_repetitions(self):
+        got = self.answer(*TINY, "--depth", "0,40", "--batch", "1,20", "--batch-depth", 8,
+                          "--step-rows", 32)
+        self.assertEqual([row["test"] for row in got["rows"]],
+                         ["pp12", "tg3", "tg3 @ 40", "tg3 @ 8 x 1", "tg3 @ 8 x 20"])
+        for row in got["rows"]:
+            speed = row["tokens_per_second"]
+            self.assertEqual(len(speed["values"]), 2)
+            self.assertTrue(0 < speed["lowest"] <= speed["median"] <= speed["highest"])
+            self.assertGreater(row["operations_per_second"], 0)
+            self.assertNotIn("ratio", row)
+        self.assertEqual(len(got["load_seconds"]["values"]), 2)
+        self.assertGreater(got["peak_resident_bytes"], 1 << 20)
+        self.assertEqual(got["model"]["architecture"], "llama")
+        self.assertEqual(got["model"]["file"], "llama.gguf")
+        self.assertGreater(got["model"]["parameters"], 0)
+        self.assertEqual(got["machine"]["threads"], 1)
+        self.assertGreater(got["machine"]["memory_bytes"], 1 << 28)
+        self.assertRegex(got["strata"]["commit"], "^[0-9a-f]+(-dirty)?$|^unknown$")
+
+    def test_bytes_are_counted_as_the_model_has_them(self):
+        for row in self.answer("-p", 0, "-n", 4)["rows"]:
+            step = row["bytes_per_second"] / row["tokens_per_second"]["median"]
+            self.assertLess(step, 1.2 * MODEL.stat().st_size)
+            self.assertGreater(step, 0.2 * MODEL.stat().st_size)
+
+    @needs(REFERENCE / "qwen3moe.gguf")
+    def test_mixtures_of_experts_and_states_are_counted_too(self):
+        for name in ("qwen3moe", "gemma3", "mamba2"):
+            got = self.answer(*TINY, "--batch", 2, model=REFERENCE / f"{name}.gguf")
+            self.assertEqual(len(got["rows"]), 3, name)
+
+    def test_tables_and_csv_say_the_same_and_replace_no_file(self):
+        done = strata("bench", MODEL, *FEW, *TINY)
+        for word in ("tokens/s", "pp12", "tg3", "load", "peak memory"):
+            self.assertIn(word, done.stdout.decode())
+        path = self.folder / "out.csv"
+        self.assertEqual(strata("bench", MODEL, *FEW, *TINY, "--csv", "-o", path).returncode, 0)
+        rows = list(csv.DictReader(io.StringIO(path.read_text())))
+        self.assertEqual([row["test"] for row in rows], ["pp12", "tg3"])
+        self.assertGreater(float(rows[0]["median"]), 0)
+        self.assertEqual(rows[0]["ratio"], "")
+        self.refused("is there already", *TINY, "--csv", "-o", path)
+
+    def test_limits_of_this_machine_turn_speeds_into_shares(self):
+        (self.folder / "limits.json").write_text("damaged")
+        with unittest.mock.patch.dict(os.environ, STRATA_CACHE=str(self.folder)):
+            done = strata("bench", MODEL, *FEW, *TINY)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(b"note: ", done.stderr)
+            self.assertEqual(strata("profile").returncode, 0)
+            limits = self.answer(*TINY)["limits"]
+            self.assertGreater(limits["read_bandwidth"], 1e8)
+            self.assertGreater(limits["int8_ops"], 1e8)
+            self.assertIn(b" %", strata("bench", MODEL, *FEW, *TINY).stdout)
+
+    def test_options_that_leave_nothing_to_measure_are_refused(self):
+        self.refused("nothing is asked for", "-p", 0, "-n", 0)
+        self.refused("--step-rows", *TINY, "--batch", 32, "--step-rows", 32)
+        self.assertEqual(strata("bench", MODEL, "--context", 64).returncode, 2)
+        self.assertEqual(strata("bench", MODEL, "-p", "12,-1").returncode, 2)
+
+    def test_peers_take_turns_on_the_same_tests(self):
+        log = self.folder / "log"
+        got = self.answer(*TINY, "--depth", "0,8", "--batch", 2, "--batch-depth", 4,
+                          "--peer", FAKE, "--peer-args", f"--log {log} -ub 7",
+                          "--peer-batched", FAKE, "--peer-batched-args", f"--log {log}")
+        self.assertEqual([row["peer_tokens_per_second"]["values"] for row in got["rows"]],
+                         [[100.5, 100.5]] * 3 + [[50, 50]])
+        for row in got["rows"]:
+            ratio = row["tokens_per_second"]["median"] / row["peer_tokens_per_second"]["median"]
+            self.assertAlmostEqual(row["ratio"] / ratio, 1, places=4)
+        calls = [json.loads(line) for line in log.read_text().splitlines()]
+        common = ["-m", str(MODEL), "-t", "1", "-b", "256"]
+        mine = common + ["--log", str(log), "-ub", "7", "-r", "1", "-o", "json"]
+        self.assertEqual(calls[0::2], calls[1::2])
+        self.assertEqual(calls[0], mine + ["-p", "12", "-n", "0"])
+        self.assertEqual(calls[2], mine + ["-p", "0", "-n", "3"])
+        self.assertEqual(calls[4], mine + ["-p", "0", "-n", "3", "-d", "8"])
+        self.assertEqual(calls[6], common + ["-ub", "256", "--log", str(log), "-c", "512",
+                                             "-npp", "4", "-ntg", "3", "-npl", "2",
+                                             "--output-format", "jsonl"])
+
+    def test_peers_without_depth_or_json_are_understood(self):
+        old = self.folder / "old.py"
+        shutil.copy(FAKE, old)
+        got = self.answer(*TINY, "--depth", 8, "--batch", 2, "--peer", old, "--peer-batched", old)
+        self.assertEqual([row["peer_tokens_per_second"]["median"] for row in got["rows"]],
+                         [100.5, 100.5, 40.25])
+        self.assertIn("100.5", strata("bench", MODEL, *FEW, *TINY, "--peer", old).stdout.decode())
+
+    def test_bad_peers_end_in_an_error_that_names_them(self):
+        for fake, word in [("fail", "exit code 3; it said: cannot load the model"),
+                           ("garbage", r"no result of this test: [{\x1b[31m"),
+                           ("other", "no result of this test"),
+                           ("hang", "took longer than 1 s")]:
+            self.refused(word, *TINY, "--peer", FAKE, "--peer-args", f"--fake {fake}",
+                         "--peer-limit", 1)
+        self.refused("no result", *TINY, "--batch", 2, "--peer-batched", FAKE,
+                     "--peer-batched-args", "--fake garbage")
+        self.refused("cannot start", *TINY, "--peer", self.folder / "nothing")
+        self.refused("cannot start", *TINY, "--peer-batched", MODEL)
+
+
+if __name__ == "__main__":
+    main()

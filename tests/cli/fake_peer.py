@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""A llama-bench or, where -npl is given, a llama-batched-bench that computes nothing.
+
+`--fake` makes it hostile: fail, hang, garbage or other, which is a result of another test. Every
+call adds its arguments as a line of JSON to the file of `--log`.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+
+HELP = "-gp <pp,tg>" if "old" in os.path.basename(sys.argv[0]) else "-d, --n-depth\n--output-format"
+
+
+def arguments():
+    parser = argparse.ArgumentParser(add_help=False)
+    for name in ("-m", "-o", "-gp", "--fake", "--log", "--output-format"):
+        parser.add_argument(name)
+    for name in ("-p", "-n", "-d", "-r", "-t", "-b", "-ub", "-c", "-npp", "-ntg", "-npl"):
+        parser.add_argument(name, type=int)
+    return parser.parse_args()
+
+
+def single(given):
+    prompt, generated = map(int, given.gp.split(",")) if given.gp else (given.p, given.n)
+    if given.fake == "other":
+        generated += 1
+    result = {"n_prompt": prompt, "n_gen": generated, "avg_ts": 100.5}
+    if not given.gp:
+        result["n_depth"] = given.d or 0
+    print(json.dumps([result]))
+
+
+def batched(given):
+    if given.output_format:
+        print(json.dumps({"pp": given.npp, "tg": given.ntg, "pl": given.npl, "speed_tg": 50}))
+    else:
+        print(f"| {given.npp} | {given.ntg} | {given.npl} | 9 | 1 | 1 | 1 | 40.25 | 1 | 1 |")
+
+
+def main():
+    if "--help" in sys.argv:
+        print(HELP)
+        return 0
+    given = arguments()
+    if given.log:
+        with open(given.log, "a", encoding="utf-8") as log:
+            log.write(json.dumps(sys.argv[1:]) + "\n")
+    if given.fake == "fail":
+        print("cannot load the model", file=sys.stderr)
+        return 3
+    if given.fake == "hang":
+        time.sleep(1000)
+    if given.fake == "garbage":
+        print("[{\x1b[31m")
+        return 0
+    (batched if given.npl else single)(given)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
