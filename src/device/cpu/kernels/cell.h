@@ -55,17 +55,27 @@ class Cell {
     return gathered(b);
   }
 
-  // Asks for what comes after block b some time later. Processors follow a stream by themselves,
-  // but not far enough, and not across pages.
+  // Asks for what comes some time after block b. Processors follow a stream by themselves, but not
+  // far enough, and not across pages.
   [[gnu::always_inline]] void prefetch(std::int64_t b) const {
-    constexpr std::int64_t kBlock = F::kBytes * kLanes, kLine = 64, kAhead = 4096;
+    constexpr std::int64_t kAhead = 4096;
     if (kBlock < kLine && b * kBlock % kLine != 0) return;
-    for (const std::uint8_t* group : groups_)
-      for (std::int64_t i = 0; i < kBlock; i += kLine)
-        __builtin_prefetch(group + b * kBlock + kAhead + i);
+    fetch(b * kBlock + kAhead, kBlock);
+  }
+  // Asks for blocks [b, b + count), or, behind the last, for the first of `rows` rows further on.
+  void prefetch_panel(std::int64_t b, std::int64_t count, std::int64_t rows) const {
+    const std::int64_t size = kLanes * row_bytes_;
+    fetch(b * kBlock < size ? b * kBlock : rows * row_bytes_, count * kBlock);
   }
 
  private:
+  static constexpr std::int64_t kBlock = F::kBytes * kLanes, kLine = 64;
+
+  [[gnu::always_inline]] void fetch(std::int64_t offset, std::int64_t bytes) const {
+    for (const std::uint8_t* group : groups_)
+      for (std::int64_t i = 0; i < bytes; i += kLine) __builtin_prefetch(group + offset + i);
+  }
+
   [[gnu::noinline]] typename V::Weights gathered(std::int64_t b) {
     const std::uint8_t* groups[kGroups];
     for (int g = 0; g < kGroups; ++g) groups[g] = groups_[g] + b * F::kBytes * kLanes;

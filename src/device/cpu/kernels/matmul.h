@@ -122,6 +122,7 @@ class MatMul {
     for (int c = 0; c < cells; ++c) {
       Cell<V, F> cell;
       cell.start(t_, row + c * V::kWidth);
+      cell.prefetch_panel(block + count, count, kPanelCells * V::kWidth);
       for (int i = 0; i < count; ++i) unpack<V, F>(cell.block(block + i), i, space.panels[c]);
     }
   }
