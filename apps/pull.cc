@@ -87,6 +87,7 @@ Result<int> run(const Options& options) {
   };
   settings.http.stall = std::chrono::seconds(options.stall_seconds);
   settings.http.retries = options.retries;
+  settings.http.ca_file = environment("SSL_CERT_FILE");
   Bars bars;
   const PullHooks hooks{
       [&](const std::string& file, Bytes done, Bytes total) { bars.update(file, done, total); },

@@ -264,6 +264,38 @@ class Addresses(Case):
         self.assertEqual(self.files(), ["m.gguf"])
 
 
+class Tls(Case):
+    def setUp(self):
+        super().setUp()
+        self.certificate = self.home / "server.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=test",
+                        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", self.certificate,
+                        "-out", self.home / "ca.pem"], check=True, capture_output=True)
+        with self.certificate.open("a") as out:
+            out.write((self.home / "ca.pem").read_text())
+        self.secure = Server(self.certificate)
+        self.addCleanup(self.secure.close)
+        self.secure.pages["/m.gguf"] = MODEL
+
+    def test_only_a_trusted_server_is_asked(self):
+        source = self.secure.url + "/m.gguf"
+        self.refused(source, words="cannot prove who it is .*SSL_CERT_FILE")
+        self.assertEqual((self.secure.requests, self.files()), ([], []))
+        self.environment["SSL_CERT_FILE"] = str(self.home / "nowhere.pem")
+        self.refused(source, words="cannot prove who it is .*nowhere.pem")
+        self.environment["SSL_CERT_FILE"] = str(self.home / "ca.pem")
+        self.refused(source.replace("127.0.0.1", "localhost"), words="cannot prove who it is")
+        self.assertEqual(self.pulled(source).read_bytes(), MODEL)
+
+    def test_a_secure_server_never_leads_to_a_plain_one(self):
+        self.environment["SSL_CERT_FILE"] = str(self.home / "ca.pem")
+        self.web.pages["/m.gguf"] = MODEL
+        self.secure.pages["/m.gguf"] = lambda to: to.answer(302, Location=self.url())
+        self.refused(self.secure.url + "/m.gguf", words="https never leads to http")
+        self.assertEqual(self.web.requests, [])
+
+
 class Hub(Case):
     def offer(self, files, sizes=None):
         """Puts files of org/repo on the hub."""
