@@ -6,13 +6,14 @@
 #include <chrono>
 #include <filesystem>
 
-#include "base/file.h"
 #include "base/printable.h"
 #include "gguf/splits.h"
 #include "hub/ascii.h"
 #include "hub/json.h"
+#include "hub/origin.h"
 #include "hub/repository.h"
 #include "hub/sha256.h"
+#include "hub/small_file.h"
 #include "hub/source.h"
 
 namespace strata {
@@ -26,15 +27,6 @@ constexpr int kDeepest = 8;
 constexpr Bytes kMostManifestBytes = kMiB;
 constexpr std::string_view kModelLayer = "application/vnd.ollama.image.model";
 constexpr std::uint32_t kMostParts = 1024;
-
-std::string read_small(const fs::path& path, Bytes limit) {
-  const auto file = File::open(path.string());
-  if (!file.ok() || file->size() > limit) return {};
-  std::string text(file->size(), '\0');
-  const Status read =
-      file->read_exactly(0, {reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
-  return read.ok() ? text : std::string();
-}
 
 class Lister {
  public:
@@ -120,7 +112,7 @@ class Lister {
       if (!name.starts_with(kPrefix)) continue;
       name.erase(0, kPrefix.size());
       if (const std::size_t at = name.find("--"); at != std::string::npos) name.replace(at, 2, "/");
-      const std::string newest(trimmed(read_small(repository / "refs" / "main", 200)));
+      const std::string newest(trimmed(read_small_file((repository / "refs" / "main").string(), 200)));
       const std::size_t first = found_.models.size();
       if (is_safe_name(newest)) list_tree(repository / "snapshots" / newest, name + "/");
       for (const fs::path& snapshot : folders_in(repository / "snapshots"))
@@ -146,7 +138,7 @@ class Lister {
       if (parts.size() == 3 && parts.front() == "library") parts.erase(parts.begin());
       const std::string tag(parts.back());
       parts.pop_back();
-      const auto digest = parse_ollama_manifest(read_small(path, kMostManifestBytes));
+      const auto digest = parse_ollama_manifest(read_small_file(path.string(), kMostManifestBytes));
       if (digest.ok())
         add(fmt::format("{}:{}", fmt::join(parts, "/"), tag),
             root_ / "blobs" / ("sha256-" + *digest));
@@ -210,7 +202,8 @@ Status remove_model(const StoredModel& model, const std::string& folder) {
     const std::string path =
         split_name ? split_path(split_name->prefix, part, split_name->parts) : model.path;
     std::error_code error;
-    fs::remove(path, error);
+    fs::remove(origin_path(path), error);
+    if (!error) fs::remove(path, error);
     if (error) return io_error("{}: cannot be removed: {}", printable(path), error.message());
   }
   for (fs::path above = fs::path(model.path).parent_path();
