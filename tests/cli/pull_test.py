@@ -543,8 +543,36 @@ class Names(Case):
         self.assertIn(b"not Strata's to remove", done.stderr)
         self.assertEqual(self.strata("rm", "own-F32").returncode, 0)
         self.assertEqual(list(self.folder.iterdir()), [])
-        self.assertIn(b"strata pull fetches more", self.strata("rm", "own-F32").stderr)
+        self.assertRegex(self.strata("rm", "own-F32").stderr, b"no model has that name; strata ls")
         self.assertTrue((self.home / ".lmstudio/models/pub/repo/theirs.gguf").exists())
+
+    def test_rm_takes_files_but_no_beginnings_of_names(self):
+        own = self.folder / "org/repo/own-F32.gguf"
+        record = pathlib.Path(f"{own}.source")
+        self.assertEqual(self.strata("rm", "own").returncode, 1)
+        self.assertTrue(own.exists())
+        for name in (own.name, own, os.path.relpath(own)):
+            own.parent.mkdir(parents=True, exist_ok=True)
+            own.write_bytes(MODEL)
+            record.write_text("source\n\n")
+            done = self.strata("rm", name)
+            self.assertEqual((done.returncode, self.files()), (0, []), done.stderr)
+            self.assertEqual(list(self.folder.iterdir()), [])
+        theirs = self.home / ".lmstudio/models/pub/repo/theirs.gguf"
+        self.assertIn(b"not Strata's to remove", self.strata("rm", theirs).stderr)
+        mine = self.home / "mine.gguf"
+        mine.write_bytes(MODEL)
+        self.assertIn(b"no model of a cache; if it is to go, delete it yourself",
+                      self.strata("rm", mine).stderr)
+        self.assertTrue(theirs.exists() and mine.exists())
+
+    def test_the_beginning_of_a_name_is_enough_where_it_is_sole(self):
+        done = self.strata("show", "OWN")
+        self.assertIn(b"note: OWN means org/repo/own-F32", done.stderr)
+        self.assertIn(b"general.architecture", done.stderr)
+        (self.folder / "own-Q8_0.gguf").write_bytes(MODEL)
+        self.assertIn(b"names 2 models: org/repo/own-F32 (Strata), own-Q8_0 (Strata)",
+                      self.strata("show", "own").stderr)
 
 
 if __name__ == "__main__":
