@@ -42,15 +42,9 @@ Result<Graph> build_mamba(const ModelManifest& manifest) {
   if (norms)
     return unsupported("{} is set: norms on the time step and the state's inputs are not supported",
                        manifest.full_key("ssm.dt_b_c_rms"));
-  ModelBuilder model(manifest, p);
-  GraphBuilder& graph = model.graph();
-  const auto embedding = model.matrix("token_embd.weight", p.vocabulary, p.embedding);
-  const auto x = graph.embed(embedding, 1.0f);
-  for (std::int32_t layer = 0; layer < p.layers; ++layer) {
-    const auto normed = layer_norm(model, p, layer, "attn_norm", x);
-    graph.add_to(x, mamba_block(model, p, ssm, layer, normed));
-  }
-  return model.finish(output_head(model, p, embedding, x));
+  return build_single_blocks(manifest, p, [&](ModelBuilder& model, std::int32_t layer, ValueId in) {
+    return mamba_block(model, p, ssm, layer, in);
+  });
 }
 
 }  // namespace strata
