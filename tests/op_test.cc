@@ -5,24 +5,18 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <random>
 
 #include "device/cpu/cpu_device.h"
 #include "device/cpu/isa_select.h"
+#include "device/cpu/test_support.h"
 #include "graph/builder.h"
 
 namespace strata {
 namespace {
 
-using Matrix = std::vector<std::vector<double>>;
+using testing::noise;
 
-std::vector<float> noise(std::int64_t n, std::uint32_t seed, float scale = 1.0f) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0.0f, scale);
-  std::vector<float> out(static_cast<std::size_t>(n));
-  for (float& x : out) x = normal(random);
-  return out;
-}
+using Matrix = std::vector<std::vector<double>>;
 
 // Builds a graph whose inputs are rows of embedding tables and reads any value of it back: row i of
 // an input belongs to token i, and the value is taken for the logits.

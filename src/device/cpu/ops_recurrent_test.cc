@@ -4,13 +4,15 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
 
 #include "device/cpu/cpu_device.h"
+#include "device/cpu/test_support.h"
 #include "graph/builder.h"
 
 namespace strata {
 namespace {
+
+using testing::noise;
 
 constexpr std::int32_t kTokens = 6;  // whose embeddings are the inputs; no output is narrower
 
@@ -45,14 +47,6 @@ class RecurrentOp : public ::testing::Test {
   }
 
  private:
-  static std::vector<float> noise(std::int64_t n, std::uint32_t seed, float scale = 1.0f) {
-    std::mt19937 random(seed);
-    std::normal_distribution<float> normal(0.0f, scale);
-    std::vector<float> out(static_cast<std::size_t>(n));
-    for (float& x : out) x = normal(random);
-    return out;
-  }
-
   template <class Step>
   void compare(const Graph& graph, int threads, std::vector<Step> sequences) {
     auto device = make_cpu_device({threads, Isa::kBest, true}).value();
