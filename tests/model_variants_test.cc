@@ -246,7 +246,6 @@ TEST_F(ModelVariants, RefusesWhatItCannotCompute) {
   EXPECT_TRUE(refused("deepseek2-v3", "deepseek2.expert_group_used_count", integer(0)));
   EXPECT_TRUE(refused("deepseek2-v3", "deepseek2.attention.temperature_scale", real(0.1)));
   EXPECT_TRUE(refused("granite", "granite.logit_scale", real(0)));
-  EXPECT_TRUE(refused("mamba", "mamba.ssm.dt_b_c_rms", {ValueType::kBool, true}));
   EXPECT_TRUE(refused("mamba", "mamba.ssm.state_size", integer(1 << 29)));
   EXPECT_TRUE(refused("mamba", "mamba.ssm.conv_kernel", integer(1)));
   EXPECT_TRUE(refused("mamba2", "mamba2.ssm.time_step_rank", integer(7)));

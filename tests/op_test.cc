@@ -181,6 +181,23 @@ TEST_P(OpTest, RowsAreLookedUpByTokenByPositionOrAlwaysTheFirst) {
   }
 }
 
+TEST_P(OpTest, ANormWithoutWeightsLeavesPartsOfUnitMeanSquare) {
+  const auto x = noise(3 * 26, 1, 0.01f);
+  const auto value = input(3, 26, x);
+  graph().norm_heads(value, std::nullopt, 1e-4f, 2);
+  const auto got = compute(value, 3);
+  for (std::int64_t row = 0; row < 3; ++row) {
+    std::vector<double> expected;
+    for (std::int64_t first = row * 26; first < row * 26 + 26; first += 13) {
+      double squares = 0;
+      for (std::int64_t i = first; i < first + 13; ++i) squares += at(x, i) * at(x, i);
+      for (std::int64_t i = first; i < first + 13; ++i)
+        expected.push_back(at(x, i) / std::sqrt(squares / 13 + 1e-4));
+    }
+    expect_near(got[static_cast<std::size_t>(row)], expected, 1e-5);
+  }
+}
+
 TEST_P(OpTest, AGateOfOneElementServesItsRow) {
   const auto g = noise(4, 1, 3.0f), u = noise(4 * 9, 2);
   const auto gate = input(4, 1, g), up = input(4, 9, u);
