@@ -1,5 +1,5 @@
-// strata embed: texts as vectors, for search and comparison. All texts share the engine's steps;
-// none changes another's embedding.
+// strata embed: texts as vectors, for search and comparison, or pairs of texts as scores. All texts
+// share the engine's steps; none changes another's embedding.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +18,7 @@
 #include "options.h"
 #include "say.h"
 #include "text/tokenizer/tokenizer.h"
+#include "text_pair.h"
 
 namespace strata::apps {
 namespace {
@@ -35,6 +36,7 @@ struct Options {
 };
 
 Result<std::vector<std::vector<TokenId>>> tokenize(const Tokenizer& tokenizer,
+                                                   const Metadata& metadata, bool pairs,
                                                    std::vector<std::string> texts) {
   if (texts.empty())
     for (std::string line; std::getline(std::cin, line);) texts.push_back(std::move(line));
@@ -42,10 +44,11 @@ Result<std::vector<std::vector<TokenId>>> tokenize(const Tokenizer& tokenizer,
     return invalid_argument("no text is given: name some after the model, or pipe them in by line");
   std::vector<std::vector<TokenId>> all;
   for (const std::string& text : texts) {
-    STRATA_ASSIGN(std::vector<TokenId> tokens, tokenizer.encode(text, false));
-    if (tokens.empty())
+    auto tokens = pairs ? encode_pair(tokenizer, metadata, text) : tokenizer.encode(text, false);
+    if (!tokens.ok()) return tokens.status().with_context(fmt::format("text {}", all.size() + 1));
+    if (tokens->empty())
       return invalid_argument("text {} has no tokens, so that it has no embedding", all.size() + 1);
-    all.push_back(std::move(tokens));
+    all.push_back(std::move(tokens).value());
   }
   return all;
 }
@@ -106,7 +109,8 @@ class Embedder {
       STRATA_TRY(of_text(i, engine_.submit(std::move(request), sinks.back()).status()));
     }
     for (std::size_t i = first; i < last; ++i) {
-      const auto rows = sinks[i - first]->wait(!options_.no_normalize);
+      const bool normalize = !options_.no_normalize && pooling_ != Pooling::kRank;
+      const auto rows = sinks[i - first]->wait(normalize);
       STRATA_TRY(of_text(i, rows.status()));
       STRATA_TRY(print(text_of(*rows, i == 0)));
     }
@@ -115,14 +119,17 @@ class Embedder {
 
   // The shortest digits that read back as the same floats.
   std::string text_of(const std::vector<std::vector<float>>& rows, bool is_first) const {
+    const bool scores = pooling_ == Pooling::kRank, nested = pooling_ == Pooling::kNone;
     std::vector<std::string> lists;
     for (const auto& row : rows)
-      lists.push_back(options_.as_json ? fmt::format("[{}]", fmt::join(row, ", "))
-                                       : fmt::format("{}\n", fmt::join(row, " ")));
+      lists.push_back(!options_.as_json ? fmt::format("{}\n", fmt::join(row, " "))
+                      : scores          ? fmt::format("{}", row.front())
+                                        : fmt::format("[{}]", fmt::join(row, ", ")));
     if (!options_.as_json) return fmt::format("{}", fmt::join(lists, ""));
-    const bool nested = pooling_ == Pooling::kNone;
-    return fmt::format("{}{}{}{}", is_first ? "{\"embeddings\": [" : ", ", nested ? "[" : "",
-                       fmt::join(lists, ", "), nested ? "]" : "");
+    const std::string start =
+        is_first ? fmt::format("{{\"{}\": [", scores ? "scores" : "embeddings") : ", ";
+    return fmt::format("{}{}{}{}", start, nested ? "[" : "", fmt::join(lists, ", "),
+                       nested ? "]" : "");
   }
 
   Engine& engine_;
@@ -130,10 +137,21 @@ class Embedder {
   const Pooling pooling_;
 };
 
+// What the command asks for, else what the file says; nothing where both are silent.
+Result<std::optional<Pooling>> choose_pooling(const ModelManifest& manifest,
+                                              std::optional<Pooling> wanted) {
+  STRATA_ASSIGN(const std::optional<Pooling> own, read_pooling(manifest));
+  if (own == Pooling::kRank && wanted)
+    return invalid_argument(
+        "the model scores pairs of texts, for which there is no --pooling to choose");
+  return wanted ? wanted : own;
+}
+
 // Room for the longest text, and for as many of its length as a step has rows.
-EngineOptions engine_options(const Options& options, std::span<const std::vector<TokenId>> texts) {
+EngineOptions engine_options(const Options& options, bool scores,
+                             std::span<const std::vector<TokenId>> texts) {
   EngineOptions engine = options.engine;
-  engine.output = EngineOutput::kHidden;
+  engine.output = scores ? EngineOutput::kScores : EngineOutput::kHidden;
   engine.logit_rows = kAllRows;
   std::size_t longest = 0;
   for (const auto& tokens : texts) longest = std::max(longest, tokens.size());
@@ -146,17 +164,16 @@ EngineOptions engine_options(const Options& options, std::span<const std::vector
 Result<int> run(const Options& options) {
   STRATA_ASSIGN(const std::string path, find_model(options.model));
   STRATA_ASSIGN(ModelManifest manifest, ModelManifest::open(path));
-  std::optional<Pooling> pooling = options.pooling;
-  if (!pooling) {
-    STRATA_ASSIGN(pooling, read_pooling(manifest));
-  }
+  STRATA_ASSIGN(std::optional<Pooling> pooling, choose_pooling(manifest, options.pooling));
+  const bool scores = pooling == Pooling::kRank;
   auto tokenizer = Tokenizer::create(manifest.metadata());
   if (!tokenizer.ok()) return tokenizer.status().with_context(printable(path));
   for (const auto warnings : {manifest.file().warnings(), (*tokenizer)->warnings()})
     for (const std::string& warning : warnings) say("warning: {}\n", printable(warning));
-  STRATA_ASSIGN(const auto texts, tokenize(**tokenizer, options.texts));
+  STRATA_ASSIGN(const auto texts,
+                tokenize(**tokenizer, manifest.metadata(), scores, options.texts));
   STRATA_ASSIGN(const auto engine,
-                Engine::load(std::move(manifest), engine_options(options, texts), {}));
+                Engine::load(std::move(manifest), engine_options(options, scores, texts), {}));
   for (const std::string& note : engine->plan().notes) say("note: {}\n", note);
   if (!pooling) {
     pooling = default_pooling(engine->causal());
@@ -171,10 +188,13 @@ Result<int> run(const Options& options) {
 
 void add_embed(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("embed", "Print texts as vectors");
+  CLI::App* command =
+      app.add_subcommand("embed", "Print texts as vectors, or pairs of texts as scores");
   command->add_option("model", options->model, "GGUF file, or the name of a cached model")
       ->required();
-  command->add_option("text", options->texts, "Texts; without any, the lines of standard input");
+  command->add_option("text", options->texts,
+                      "Texts; without any, the lines of standard input. Where the model scores "
+                      "pairs: a query and a document, with a tab in between");
   command
       ->add_option_function<std::string>(
           "--pooling",
@@ -185,7 +205,7 @@ void add_embed(CLI::App& app, int& exit_code) {
   command->add_flag("--no-normalize", options->no_normalize,
                     "Print vectors as computed instead of dividing each by its length");
   command->add_flag("--json", options->as_json,
-                    "Print one JSON object: embeddings, tokens (how many) and pooling");
+                    "Print one JSON object: embeddings or scores, tokens (how many) and pooling");
   add_engine_options(*command, options->engine);
   command->footer("--context is the length of the longest text unless given.");
   set_action(*command, exit_code, [options] { return run(*options); });
