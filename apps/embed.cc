@@ -1,5 +1,5 @@
-// strata embed: texts as vectors, for search and comparison. All texts share the engine's steps;
-// none changes another's embedding.
+// strata embed: texts as vectors, for search and comparison, or pairs of texts as scores. All texts
+// share the engine's steps; none changes another's embedding.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,6 +23,7 @@
 #include "progress.h"
 #include "say.h"
 #include "text/tokenizer/tokenizer.h"
+#include "text_pair.h"
 
 namespace strata::apps {
 namespace {
@@ -63,7 +64,8 @@ struct Texts {
   }
 };
 
-Result<Texts> tokenize(const Tokenizer& tokenizer, std::vector<std::string> texts) {
+Result<Texts> tokenize(const Tokenizer& tokenizer, const Metadata& metadata, bool pairs,
+                       std::vector<std::string> texts) {
   Texts all{texts.empty() ? "line" : "text", {}};
   if (texts.empty())
     for (std::string line; std::getline(std::cin, line);) texts.push_back(std::move(line));
@@ -71,7 +73,8 @@ Result<Texts> tokenize(const Tokenizer& tokenizer, std::vector<std::string> text
     return invalid_argument("no text is given: name some after the model, or pipe them in by line");
   std::vector<std::size_t> not_utf8, empty;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    auto tokens = tokenizer.encode(texts[i], false);
+    auto tokens =
+        pairs ? encode_pair(tokenizer, metadata, texts[i]) : tokenizer.encode(texts[i], false);
     if (!tokens.ok()) return tokens.status().with_context(all.name(i));
     if (utf8_valid_bytes(texts[i]) < texts[i].size()) not_utf8.push_back(i);
     if (tokens->empty()) empty.push_back(i);
@@ -101,7 +104,7 @@ class TextSink : public Sink {
     return ended_.wait_for(time) == std::future_status::ready;
   }
   // Waits for the end.
-  Result<std::vector<std::vector<float>>> embedding(bool normalize) {
+  Result<std::vector<std::vector<float>>> rows(bool normalize) {
     STRATA_TRY(ended_.get());
     return pooler_.finish(normalize);
   }
@@ -150,7 +153,7 @@ class Embedder {
     for (std::size_t i = first; i < last; ++i) {
       TextSink& sink = *sinks[i - first];
       while (!sink.ends_within(kProgressInterval)) show_progress(sinks);
-      const auto rows = sink.embedding(!options_.no_normalize);
+      const auto rows = sink.rows(!options_.no_normalize && pooling_ != Pooling::kRank);
       STRATA_TRY(rows.status().with_context(texts_.name(i)));
       progress_.clear();
       STRATA_TRY(print(text_of(*rows, i == 0)));
@@ -167,14 +170,17 @@ class Embedder {
 
   // The shortest digits that read back as the same floats.
   std::string text_of(const std::vector<std::vector<float>>& rows, bool is_first) const {
+    const bool scores = pooling_ == Pooling::kRank, nested = pooling_ == Pooling::kNone;
     std::vector<std::string> lists;
     for (const auto& row : rows)
-      lists.push_back(options_.as_json ? fmt::format("[{}]", fmt::join(row, ", "))
-                                       : fmt::format("{}\n", fmt::join(row, " ")));
+      lists.push_back(!options_.as_json ? fmt::format("{}\n", fmt::join(row, " "))
+                      : scores          ? fmt::format("{}", row.front())
+                                        : fmt::format("[{}]", fmt::join(row, ", ")));
     if (!options_.as_json) return fmt::format("{}", fmt::join(lists, ""));
-    const bool nested = pooling_ == Pooling::kNone;
-    return fmt::format("{}{}{}{}", is_first ? "{\"embeddings\": [" : ", ", nested ? "[" : "",
-                       fmt::join(lists, ", "), nested ? "]" : "");
+    const std::string start =
+        is_first ? fmt::format("{{\"{}\": [", scores ? "scores" : "embeddings") : ", ";
+    return fmt::format("{}{}{}{}", start, nested ? "[" : "", fmt::join(lists, ", "),
+                       nested ? "]" : "");
   }
 
   Engine& engine_;
@@ -185,6 +191,16 @@ class Embedder {
   std::uint64_t before_ = 0;  // of those, in earlier rounds
   Progress progress_{"embedding"};
 };
+
+// What the command asks for, else what the file says; nothing where both are silent.
+Result<std::optional<Pooling>> choose_pooling(const ModelManifest& manifest,
+                                              std::optional<Pooling> wanted) {
+  STRATA_ASSIGN(const std::optional<Pooling> own, read_pooling(manifest));
+  if (own == Pooling::kRank && wanted)
+    return invalid_argument(
+        "the model scores pairs of texts, for which there is no --pooling to choose");
+  return wanted ? wanted : own;
+}
 
 // Refuses what the model cannot take before anything is loaded.
 Status check_texts(const Texts& texts, const Graph& graph, const Options& options,
@@ -200,9 +216,9 @@ Status check_texts(const Texts& texts, const Graph& graph, const Options& option
 }
 
 // Room for the longest text, and for as many of its length as a step has rows.
-EngineOptions engine_options(const Options& options, const Texts& texts) {
+EngineOptions engine_options(const Options& options, bool scores, const Texts& texts) {
   EngineOptions engine = options.engine;
-  engine.output = EngineOutput::kHidden;
+  engine.output = scores ? EngineOutput::kScores : EngineOutput::kHidden;
   engine.logit_rows = kAllRows;
   const std::size_t longest = texts.tokens[texts.longest()].size();
   if (engine.context == 0) engine.context = static_cast<std::int32_t>(longest);
@@ -215,10 +231,7 @@ EngineOptions engine_options(const Options& options, const Texts& texts) {
 Result<int> run(const Options& options) {
   STRATA_ASSIGN(const std::string path, find_model(options.model));
   STRATA_ASSIGN(ModelManifest manifest, ModelManifest::open(path));
-  std::optional<Pooling> pooling = options.pooling;
-  if (!pooling) {
-    STRATA_ASSIGN(pooling, read_pooling(manifest));
-  }
+  STRATA_ASSIGN(std::optional<Pooling> pooling, choose_pooling(manifest, options.pooling));
   auto tokenizer = Tokenizer::create(manifest.metadata());
   if (!tokenizer.ok()) return tokenizer.status().with_context(printable(path));
   for (const auto warnings : {manifest.file().warnings(), (*tokenizer)->warnings()})
@@ -229,9 +242,11 @@ Result<int> run(const Options& options) {
     say("note: the file names no pooling: taking {}; --pooling chooses another\n",
         to_string(*pooling));
   }
-  STRATA_ASSIGN(const Texts texts, tokenize(**tokenizer, options.texts));
+  const bool scores = pooling == Pooling::kRank;
+  STRATA_ASSIGN(const Texts texts,
+                tokenize(**tokenizer, manifest.metadata(), scores, options.texts));
   STRATA_TRY(check_texts(texts, graph, options, *pooling));
-  auto loaded = Engine::load(std::move(manifest), engine_options(options, texts), {});
+  auto loaded = Engine::load(std::move(manifest), engine_options(options, scores, texts), {});
   if (loaded.status().code() == StatusCode::kResourceExhausted && options.engine.context == 0)
     return loaded.status().with_context(fmt::format("{}, the longest, has {} tokens",
                                                     texts.name(texts.longest()),
@@ -247,10 +262,13 @@ Result<int> run(const Options& options) {
 
 void add_embed(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("embed", "Print texts as vectors");
+  CLI::App* command =
+      app.add_subcommand("embed", "Print texts as vectors, or pairs of texts as scores");
   command->add_option("model", options->model, "GGUF file, or the name of a cached model")
       ->required();
-  command->add_option("text", options->texts, "Texts; without any, the lines of standard input");
+  command->add_option("text", options->texts,
+                      "Texts; without any, the lines of standard input. Where the model scores "
+                      "pairs: a query and a document, with a tab in between");
   command
       ->add_option_function<std::string>(
           "--pooling",
@@ -261,7 +279,7 @@ void add_embed(CLI::App& app, int& exit_code) {
   command->add_flag("--no-normalize", options->no_normalize,
                     "Print vectors as computed instead of dividing each by its length");
   command->add_flag("--json", options->as_json,
-                    "Print one JSON object: embeddings, tokens (how many) and pooling");
+                    "Print one JSON object: embeddings or scores, tokens (how many) and pooling");
   add_engine_options(*command, options->engine);
   command->footer("--context is the length of the longest text unless given.");
   set_action(*command, exit_code, [options] { return run(*options); });

@@ -10,8 +10,10 @@ from support import REFERENCE, ROOT, main, needs, strata
 
 DATA = ROOT / "tests" / "data"
 BERT, NOMIC, CAUSAL = DATA / "bert.gguf", DATA / "nomic-bert.gguf", DATA / "rwkv7.gguf"
+RERANKER = DATA / "reranker.gguf"
 QWEN = REFERENCE / "qwen3.gguf"
 SENTENCES = json.loads(BERT.with_suffix(".json").read_text())["sentences"]
+PAIRS = json.loads(RERANKER.with_suffix(".json").read_text())["pairs"]
 
 
 def unit(vector):
@@ -64,6 +66,17 @@ class Embed(unittest.TestCase):
         out, _ = self.embed(BERT, text, text, "--pooling", "none", "--json")
         self.assertEqual([len(rows) for rows in json.loads(out)["embeddings"]], [count, count])
 
+    def test_a_pair_of_texts_gives_a_score(self):
+        texts = [f"{pair['query']}\t{pair['document']}" for pair in PAIRS]
+        out, err = self.embed(RERANKER, *texts, "--json", "--reference")
+        self.assertEqual(err, "")
+        got = json.loads(out)
+        self.assertEqual(list(got), ["scores", "tokens", "pooling"])
+        self.assertEqual(got["tokens"], [len(pair["tokens"]) for pair in PAIRS])
+        self.assert_close(got["scores"], [pair["score"] for pair in PAIRS])
+        lines, _ = self.embed(RERANKER, "--reference", stdin="\n".join(texts) + "\n")
+        self.assertEqual(list(map(float, lines.splitlines())), got["scores"])
+
     def test_a_file_that_names_no_pooling_gets_a_note(self):
         _, err = self.embed(NOMIC, "salt")
         self.assertIn("taking mean", err)
@@ -90,6 +103,10 @@ class Embed(unittest.TestCase):
         self.assertIn("tokenizer.ggml.model", self.refusal("embed", CAUSAL, "salt"))
         self.assertIn("no text", self.refusal("embed", BERT))
         self.refusal("embed", BERT, "a", "--pooling", "rank", code=2)
+        self.assertIn("text 2", self.refusal("embed", RERANKER, "a\tb", "no pair"))
+        self.assertIn("line 2", self.refusal("embed", RERANKER, stdin="a\tb\nno pair\n"))
+        self.assertIn("--pooling", self.refusal("embed", RERANKER, "a\tb", "--pooling", "cls"))
+        self.assertIn("scores pairs", self.refusal("run", RERANKER, "Why?"))
 
     def test_a_text_that_is_too_long_is_named_with_its_tokens_and_the_limit(self):
         for model, lines, options, words in [
