@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "device/cpu/kernels/products.h"
 #include "device/cpu/simd/scalar.h"
 #include "formats/activation.h"
 #include "formats/all.h"
@@ -53,15 +54,16 @@ struct Problem {
   // acc[r][lane] of the first R activation rows, starting from `start`.
   template <int R>
   std::array<std::array<float, kLanes>, R> run(float start = 0.0f) const {
-    Scalar::F32 acc[R];
-    for (auto& lanes : acc) lanes = Scalar::broadcast(start);
+    Scalar::F32 acc[1][R];
+    for (auto& lanes : acc[0]) lanes = Scalar::broadcast(start);
     for (std::size_t b = 0; b < blocks; ++b) {
       const A* a[R];
       for (int r = 0; r < R; ++r) a[r] = &activations[r][b * kActivationBlocks];
-      F::template accumulate<Scalar, R>(group.data() + b * kLanes * F::kBytes, a, acc);
+      const Scalar::Weights w[1] = {group.data() + b * kLanes * F::kBytes};
+      multiply_block<Scalar, F, 1, R>(w, a, acc);
     }
     std::array<std::array<float, kLanes>, R> out;
-    for (int r = 0; r < R; ++r) Scalar::store(out[r].data(), acc[r]);
+    for (int r = 0; r < R; ++r) Scalar::store(out[r].data(), acc[0][r]);
     return out;
   }
 

@@ -56,63 +56,14 @@ void encode_affine(const float* in, std::uint8_t* block, std::uint8_t* codes) {
     codes[i] = static_cast<std::uint8_t>(to_code((in[i] - minimum) * inverse, kTop));
 }
 
-// dot[r] = sum of code * q over a block of 4-bit codes. Eight pairs of products add up to
-// at most 8 * 2 * 15 * 127 < 2^15.
-template <class V, int R>
-[[gnu::always_inline]] inline void dot_nibbles(const std::uint8_t* packed,
-                                               const Q8Block32* const* a, typename V::I32* dot) {
-  typename V::Dots sum[R];
-  for (int r = 0; r < R; ++r) sum[r] = V::zero_dots();
-  for (int c = 0; c < 4; ++c) {
-    const auto bytes = V::load_bytes(packed + c * 32);
-    const auto low = V::low_nibbles(bytes);
-    const auto high = V::high_nibbles(bytes);
-    for (int r = 0; r < R; ++r) {
-      sum[r] = V::add_dots(sum[r], low, V::broadcast4(a[r]->q + 4 * c));
-      sum[r] = V::add_dots(sum[r], high, V::broadcast4(a[r]->q + 16 + 4 * c));
-    }
-  }
-  for (int r = 0; r < R; ++r) dot[r] = V::widen(sum[r]);
-}
-
-// Adds the products of chunk kChunk of a block of 5-bit codes; `words` are the rows' fifth bits.
-template <class V, int R, int kChunk>
-[[gnu::always_inline]] inline void add_five_bit_chunk(typename V::I32 words,
-                                                      const std::uint8_t* packed,
-                                                      const Q8Block32* const* a,
-                                                      typename V::Dots* sum) {
-  const auto bytes = V::load_bytes(packed + kChunk * 32);
-  const auto low =
-      V::or_bytes(V::low_nibbles(bytes), V::template expand_bits<4 * kChunk, 16>(words));
-  const auto high =
-      V::or_bytes(V::high_nibbles(bytes), V::template expand_bits<16 + 4 * kChunk, 16>(words));
-  for (int r = 0; r < R; ++r) {
-    sum[r] = V::add_dots(sum[r], low, V::broadcast4(a[r]->q + 4 * kChunk));
-    sum[r] = V::add_dots(sum[r], high, V::broadcast4(a[r]->q + 16 + 4 * kChunk));
-  }
-}
-
-// dot[r] = sum of code * q over a block of 5-bit codes. Four pairs of products add up to
-// at most 4 * 2 * 31 * 127 < 2^15, so two chunks are gathered at a time.
-template <class V, int R>
-[[gnu::always_inline]] inline void dot_five_bits(const std::uint8_t* bits,
-                                                 const std::uint8_t* packed,
-                                                 const Q8Block32* const* a, typename V::I32* dot) {
-  const auto words = V::load_i32(bits);
-  typename V::Dots first[R], second[R];
-  for (int r = 0; r < R; ++r) first[r] = second[r] = V::zero_dots();
-  add_five_bit_chunk<V, R, 0>(words, packed, a, first);
-  add_five_bit_chunk<V, R, 1>(words, packed, a, first);
-  add_five_bit_chunk<V, R, 2>(words, packed, a, second);
-  add_five_bit_chunk<V, R, 3>(words, packed, a, second);
-  for (int r = 0; r < R; ++r) dot[r] = V::add_i32(V::widen(first[r]), V::widen(second[r]));
-}
-
-// acc[r] += offset * a.scale * sum of q
-template <class V, int R>
-[[gnu::always_inline]] inline void add_offset(typename V::F32 offset, const Q8Block32* const* a,
-                                              typename V::F32* acc) {
-  for (int r = 0; r < R; ++r) acc[r] = V::fma(offset, V::broadcast(a[r]->scaled_sum), acc[r]);
+// Chunk c of a block of 5-bit codes, whose words of fifth bits and packed low bits start there.
+template <class V>
+[[gnu::always_inline]] inline typename V::Bytes five_bit_codes(typename V::Weights w,
+                                                               std::size_t bits, std::size_t packed,
+                                                               int c) {
+  const auto bytes = V::load_bytes(w, packed + chunk_bytes(c % 4));
+  return V::or_bytes(c < 4 ? V::low_nibbles(bytes) : V::high_nibbles(bytes),
+                     V::expand_bits(V::load_i32(w, bits), 4 * c, 16));
 }
 
 }  // namespace strata

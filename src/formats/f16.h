@@ -17,11 +17,9 @@ struct F16 {
   static void decode(const std::uint8_t* block, float* out) { *out = f16_to_f32(load_u16(block)); }
   static void encode(const float* in, std::uint8_t* block) { store_u16(block, f32_to_f16(*in)); }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    const auto weight = V::load_f16(w);
-    for (int r = 0; r < R; ++r) acc[r] = V::fma(weight, V::broadcast(*a[r]), acc[r]);
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 value(typename V::Weights w) {
+    return V::load_f16(w, 0);
   }
 };
 

@@ -17,11 +17,9 @@ struct F32 {
   static void decode(const std::uint8_t* block, float* out) { std::memcpy(out, block, kBytes); }
   static void encode(const float* in, std::uint8_t* block) { std::memcpy(block, in, kBytes); }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    const auto weight = V::from_bits(V::load_i32(w));
-    for (int r = 0; r < R; ++r) acc[r] = V::fma(weight, V::broadcast(*a[r]), acc[r]);
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 value(typename V::Weights w) {
+    return V::from_bits(V::load_i32(w, 0));
   }
 };
 

@@ -8,8 +8,21 @@
 //   encode(in, block)           kElements f32 to one block: plain rounding to nearest, no search.
 //                               The stated error bounds hold for |in| <= 65504; with infinities or
 //                               not-a-numbers in `in` the block's values are unspecified.
-//   accumulate<V, R>(...)       adds one block's products for kLanes weight rows x R activation
-//                               rows; a block covers one or several blocks of activations
+//
+// and, for kernels written over a vocabulary V of SIMD lanes (device/cpu/simd/), each lane a weight
+// row of the interleaved block w:
+//   value<V>(w)                 of float formats: the weight
+//   kPart                       of the others: elements that share a scale
+//   kTopCode                    the largest code, or kSignedCodes
+//   kOffset                     see Offset
+//   codes<V>(w, c)              of chunk c, the elements 4 c .. 4 c + 3
+//   factor<V>(w, part)          Q8Block32: the part's scale; w = factor * code + offset
+//   offset<V>(w, part)
+//   scale<V>(w, part)           Q8Block256: integers, |scale| and |offset| < 2^15;
+//   offset<V>(w, part)          w = factor * (scale * code - offset), or with kOwnFactor
+//   factor<V>(w)                w = factor * scale * code - offset_factor * offset
+//   offset_factor<V>(w)
+// Formats whose codes no lane operation reads in place have unpack() instead (unpacked.h).
 //
 // Interleaved layout. Eight weight rows form a group, so that a SIMD lane is a weight row. The
 // group's block b starts at b * kLanes * kBytes and holds field after field, chunk after chunk, the
@@ -20,8 +33,7 @@
 // multiply-add per scale goes into the row's accumulator, blocks ascending. The order depends on
 // nothing but the block index, so every vocabulary V gives the same bits.
 //
-// Kernels and their helpers are always inlined: they pass arrays of R lanes, which must stay in
-// registers.
+// What kernels call is always inlined: lanes must stay in registers.
 #pragma once
 
 #include <array>
@@ -43,6 +55,24 @@ struct Field {
 // row's plain block. Evaluated by the compiler alone: files built for one instruction set call it,
 // and must not leave a copy for others to link.
 consteval std::size_t in_group(std::size_t offset) { return offset * kLanes; }
+
+// Of a chunk of eight rows, and of one byte of each.
+[[gnu::always_inline]] constexpr std::size_t chunk_bytes(int chunk) {
+  return static_cast<std::size_t>(chunk) * (4 * kLanes);
+}
+[[gnu::always_inline]] constexpr std::size_t lane_bytes(int index) {
+  return static_cast<std::size_t>(index) * kLanes;
+}
+
+constexpr int kSignedCodes = -1;  // codes are bytes with a sign
+
+// What is added to a part's products with the codes, times the sum of its activations.
+enum class Offset : std::uint8_t {
+  kNone,
+  kAdded,      // offset(part)
+  kScaled,     // -factor * offset(part)
+  kOwnFactor,  // -offset_factor * offset(part)
+};
 
 // Activations of formats whose scale covers 32 elements.
 struct Q8Block32 {
@@ -81,14 +111,6 @@ consteval int activation_elements() {
     return 1;
   else
     return static_cast<int>(sizeof(Activation::q));
-}
-
-// acc[r] += scale * a.scale * dot[r]
-template <class V, int R, class Activation>
-[[gnu::always_inline]] inline void add_scaled(typename V::F32 scale, const Activation* const* a,
-                                              const typename V::I32* dot, typename V::F32* acc) {
-  for (int r = 0; r < R; ++r)
-    acc[r] = V::fma(V::mul(scale, V::broadcast(a[r]->scale)), V::to_f32(dot[r]), acc[r]);
 }
 
 }  // namespace strata

@@ -55,12 +55,6 @@ struct IQ1_M {
       store_u16(block + kScales + 2 * i, static_cast<std::uint16_t>(words[i]));
   }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    accumulate_unpacked<V, IQ1_M, R>(w, a, acc);
-  }
-
  private:
   static constexpr int kHigh = 32, kScales = 48;
   static constexpr float kUnit = 0.125f;

@@ -53,12 +53,6 @@ struct IQ1_S {
     }
   }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    accumulate_unpacked<V, IQ1_S, R>(w, a, acc);
-  }
-
  private:
   static constexpr int kWords = 32;  // within the codes
   static constexpr float kUnit = 0.125f;

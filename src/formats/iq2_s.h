@@ -48,12 +48,6 @@ struct IQ2_S {
     }
   }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    accumulate_unpacked<V, IQ2_S, R>(w, a, acc);
-  }
-
  private:
   static constexpr int kSigns = 32, kHigh = 64, kScales = 72;  // within the codes
   static constexpr float kUnit = 0.125f;

@@ -44,12 +44,6 @@ struct IQ2_XS {
     }
   }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    accumulate_unpacked<V, IQ2_XS, R>(w, a, acc);
-  }
-
  private:
   static constexpr int kScales = 64;  // within the codes
   static constexpr float kUnit = 0.125f;

@@ -45,12 +45,6 @@ struct IQ2_XXS {
     }
   }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    accumulate_unpacked<V, IQ2_XXS, R>(w, a, acc);
-  }
-
  private:
   static constexpr float kUnit = 0.125f;
   static constexpr int kTop = 43;

@@ -53,12 +53,6 @@ struct IQ3_S {
     }
   }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    accumulate_unpacked<V, IQ3_S, R>(w, a, acc);
-  }
-
  private:
   static constexpr int kHigh = 64, kSigns = 72, kScales = 104;  // within the codes
   static constexpr int kTop = 15;

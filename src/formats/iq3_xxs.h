@@ -52,12 +52,6 @@ struct IQ3_XXS {
     }
   }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    accumulate_unpacked<V, IQ3_XXS, R>(w, a, acc);
-  }
-
  private:
   static constexpr int kWords = 64;  // within the codes
   static constexpr float kUnit = 0.25f;

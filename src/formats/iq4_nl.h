@@ -32,12 +32,17 @@ struct IQ4_NL {
     pack_nibbles(codes, block + 2);
   }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    typename V::I32 dot[R];
-    dot_values<V, R, 4>(kNonlinearValues<V>, w + in_group(2), a, 0, dot);
-    add_scaled<V, R>(V::load_f16(w), a, dot, acc);
+  static constexpr int kPart = 32;
+  static constexpr int kTopCode = kSignedCodes;
+  static constexpr Offset kOffset = Offset::kNone;
+
+  template <class V>
+  [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
+    return value_codes<V, 4>(kNonlinearValues<V>, w, in_group(2), c);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w, int) {
+    return V::load_f16(w, 0);
   }
 };
 

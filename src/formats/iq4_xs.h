@@ -54,41 +54,31 @@ struct IQ4_XS {
     }
   }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    typename V::I32 total[R];
-    for (int r = 0; r < R; ++r) total[r] = V::zero_i32();
-    for (int half = 0; half < 2; ++half) {
-      add_sub_block<V, R, 0>(w, half, a, total);
-      add_sub_block<V, R, 1>(w, half, a, total);
-      add_sub_block<V, R, 2>(w, half, a, total);
-      add_sub_block<V, R, 3>(w, half, a, total);
-    }
-    add_scaled<V, R>(V::load_f16(w), a, total, acc);
+  static constexpr int kPart = 32;
+  static constexpr int kTopCode = kSignedCodes;
+  static constexpr Offset kOffset = Offset::kNone;
+
+  template <class V>
+  [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
+    return value_codes<V, 4>(kNonlinearValues<V>, w, in_group(kCodes), c);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::I32 scale(typename V::Weights w, int part) {
+    const auto low_bits = V::load_u8_i32(w, in_group(kLow) + lane_bytes(part / 2));
+    const auto high_bits = V::load_u8_i32(w, in_group(kHigh) + lane_bytes(part / 4));
+    const auto low = V::and_i32(V::shr_i32(low_bits, part % 2 * 4), 0xf);
+    const auto high = V::and_i32(V::shr_i32(high_bits, part % 4 * 2), 3);
+    return V::sub_i32(V::or_i32(low, V::shl_i32(high, 4)), V::broadcast_i32(32));
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w) {
+    return V::load_f16(w, 0);
   }
 
  private:
   static constexpr int kHigh = 2;
   static constexpr int kLow = 4;
   static constexpr int kCodes = 8;
-
-  // Sub-block 4 half + kPart. 127 * 127 * 32 times |scale| <= 32, eight times, stays below 2^27.
-  template <class V, int R, int kPart>
-  [[gnu::always_inline]] static void add_sub_block(const std::uint8_t* w, int half,
-                                                   const Activation* const* a,
-                                                   typename V::I32* total) {
-    const int j = 4 * half + kPart;
-    typename V::I32 dot[R];
-    dot_values<V, R, 4>(kNonlinearValues<V>, w + in_group(kCodes) + j * 128, a, 32 * j, dot);
-    const auto low_bits = V::load_u8_i32(w + in_group(kLow) + j / 2 * kLanes);
-    const auto high_bits = V::load_u8_i32(w + in_group(kHigh) + half * kLanes);
-    const auto low = V::template and_i32<0xf>(V::template shr_i32<kPart % 2 * 4>(low_bits));
-    const auto high = V::template and_i32<3>(V::template shr_i32<kPart * 2>(high_bits));
-    const auto scale =
-        V::sub_i32(V::or_i32(low, V::template shl_i32<4>(high)), V::broadcast_i32(32));
-    for (int r = 0; r < R; ++r) total[r] = V::add_i32(total[r], V::mul_i32(scale, dot[r]));
-  }
 };
 
 }  // namespace strata

@@ -106,45 +106,20 @@ inline void pack_k_nibbles(const std::uint8_t* codes, std::uint8_t* packed) {
   }
 }
 
-// Adds sub-block j's integer dot times its scale, and its minimum times the activations' sum.
-// |dot| <= 31 * 127 * 32 and scale <= 63: eight of them stay below 2^31.
-template <class V, int R>
-[[gnu::always_inline]] inline void add_k_scaled(const std::uint8_t* packed, int j,
-                                                const typename V::I32* dot,
-                                                const Q8Block256* const* a, typename V::I32* total,
-                                                typename V::I32* minima) {
-  const auto byte = [&](int i) { return V::load_u8_i32(packed + i * kLanes); };
-  typename V::I32 scale, minimum;
-  if (j < 4) {
-    scale = V::template and_i32<63>(byte(j));
-    minimum = V::template and_i32<63>(byte(j + 4));
-  } else {
-    const auto both = byte(j + 4);
-    scale = V::or_i32(V::template and_i32<0xf>(both),
-                      V::template shl_i32<4>(V::template shr_i32<6>(byte(j - 4))));
-    minimum = V::or_i32(V::template shr_i32<4>(both),
-                        V::template shl_i32<4>(V::template shr_i32<6>(byte(j))));
-  }
-  for (int r = 0; r < R; ++r) {
-    const int sum = a[r]->sums[2 * j] + a[r]->sums[2 * j + 1];
-    total[r] = V::add_i32(total[r], V::mul_i32(scale, dot[r]));
-    minima[r] = V::add_i32(minima[r], V::mul_i32(minimum, V::broadcast_i32(sum)));
-  }
-}
+template <class V>
+struct KScales {
+  typename V::I32 scale;
+  typename V::I32 minimum;
+};
 
-// The two fused multiply-adds of a super-block: + d * a.scale * total, then - dmin * a.scale *
-// minima. The rows' d stand at `factors`, their dmin behind.
-template <class V, int R>
-[[gnu::always_inline]] inline void fold_k(const std::uint8_t* factors, const Q8Block256* const* a,
-                                          const typename V::I32* total,
-                                          const typename V::I32* minima, typename V::F32* acc) {
-  const auto d = V::load_f16(factors);
-  const auto dmin = V::mul(V::load_f16(factors + in_group(2)), V::broadcast(-1.0f));
-  for (int r = 0; r < R; ++r) {
-    const auto scale = V::broadcast(a[r]->scale);
-    acc[r] = V::fma(V::mul(d, scale), V::to_f32(total[r]), acc[r]);
-    acc[r] = V::fma(V::mul(dmin, scale), V::to_f32(minima[r]), acc[r]);
-  }
+template <class V>
+[[gnu::always_inline]] inline KScales<V> k_scales_of(typename V::Weights w, std::size_t packed,
+                                                     int j) {
+  const auto byte = [&](int i) { return V::load_u8_i32(w, packed + lane_bytes(i)); };
+  if (j < 4) return {V::and_i32(byte(j), 63), V::and_i32(byte(j + 4), 63)};
+  const auto both = byte(j + 4);
+  return {V::or_i32(V::and_i32(both, 0xf), V::shl_i32(V::shr_i32(byte(j - 4), 6), 4)),
+          V::or_i32(V::shr_i32(both, 4), V::shl_i32(V::shr_i32(byte(j), 6), 4))};
 }
 
 }  // namespace strata

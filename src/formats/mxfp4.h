@@ -35,16 +35,21 @@ struct MXFP4 {
     pack_nibbles(codes, block + 1);
   }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    typename V::I32 dot[R];
-    dot_values<V, R, 4>(kFloat4Values<V>, w + in_group(1), a, 0, dot);
-    // The bits of 2^(e - 128): an exponent field from e = 2 on, one mantissa bit below.
-    const auto e = V::load_u8_i32(w);
-    const auto normal = V::template shl_i32<23>(V::sub_i32(e, V::broadcast_i32(1)));
-    const auto subnormal = V::template shl_i32<21>(V::add_i32(e, V::broadcast_i32(1)));
-    add_scaled<V, R>(V::from_bits(V::max_i32(normal, subnormal)), a, dot, acc);
+  static constexpr int kPart = 32;
+  static constexpr int kTopCode = kSignedCodes;
+  static constexpr Offset kOffset = Offset::kNone;
+
+  template <class V>
+  [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
+    return value_codes<V, 4>(kFloat4Values<V>, w, in_group(1), c);
+  }
+  // The bits of 2^(e - 128): an exponent field from e = 2 on, one mantissa bit below.
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w, int) {
+    const auto e = V::load_u8_i32(w, 0);
+    const auto normal = V::shl_i32(V::sub_i32(e, V::broadcast_i32(1)), 23);
+    const auto subnormal = V::shl_i32(V::add_i32(e, V::broadcast_i32(1)), 21);
+    return V::from_bits(V::max_i32(normal, subnormal));
   }
 };
 

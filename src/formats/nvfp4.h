@@ -42,16 +42,17 @@ struct NVFP4 {
     }
   }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    for (int j = 0; j < 4; ++j) {
-      const Activation* half[R];
-      for (int r = 0; r < R; ++r) half[r] = a[r] + j / 2;
-      typename V::I32 dot[R];
-      dot_values<V, R, 2>(kFloat4Values<V>, w + in_group(4) + j * 64, half, j % 2 * 16, dot);
-      add_scaled<V, R>(half_scales<V>(w + j * kLanes), half, dot, acc);
-    }
+  static constexpr int kPart = 16;
+  static constexpr int kTopCode = kSignedCodes;
+  static constexpr Offset kOffset = Offset::kNone;
+
+  template <class V>
+  [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
+    return value_codes<V, 2>(kFloat4Values<V>, w, in_group(4), c);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w, int part) {
+    return half_scales<V>(V::load_u8_i32(w, lane_bytes(part)));
   }
 
  private:
@@ -62,13 +63,12 @@ struct NVFP4 {
     return code == 0x7f ? 0.0f : std::bit_cast<float>((code & 0x7f) << 20) * 0x1p119f;
   }
   template <class V>
-  [[gnu::always_inline]] static typename V::F32 half_scales(const std::uint8_t* codes) {
-    const auto code = V::load_u8_i32(codes);
+  [[gnu::always_inline]] static typename V::F32 half_scales(typename V::I32 code) {
     // -1 where the code is a number, else 0.
     const auto away = V::sub_i32(code, V::broadcast_i32(0x7f));
     const auto minus =
         V::max_i32(V::sub_i32(V::zero_i32(), V::mul_i32(away, away)), V::broadcast_i32(-1));
-    const auto bits = V::mul_i32(V::template shl_i32<20>(V::template and_i32<0x7f>(code)), minus);
+    const auto bits = V::mul_i32(V::shl_i32(V::and_i32(code, 0x7f), 20), minus);
     return V::mul(V::from_bits(V::sub_i32(V::zero_i32(), bits)), V::broadcast(0x1p119f));
   }
 };

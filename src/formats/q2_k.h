@@ -33,49 +33,34 @@ struct Q2_K {
     pack_two_bits(codes, block + kCodes);
   }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    typename V::I32 total[R], minima[R];
-    for (int r = 0; r < R; ++r) total[r] = minima[r] = V::zero_i32();
-    for (int half = 0; half < 2; ++half)
-      for (int side = 0; side < 2; ++side) {
-        add_sub_block<V, R, 0>(w, half, side, a, total, minima);
-        add_sub_block<V, R, 1>(w, half, side, a, total, minima);
-        add_sub_block<V, R, 2>(w, half, side, a, total, minima);
-        add_sub_block<V, R, 3>(w, half, side, a, total, minima);
-      }
-    fold_k<V, R>(w + in_group(kFactors), a, total, minima, acc);
+  static constexpr int kPart = 16;
+  static constexpr int kTopCode = 3;
+  static constexpr Offset kOffset = Offset::kOwnFactor;
+
+  template <class V>
+  [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
+    return two_bit_codes<V>(w, in_group(kCodes), c);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::I32 scale(typename V::Weights w, int part) {
+    return V::and_i32(V::load_u8_i32(w, lane_bytes(part)), 0xf);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::I32 offset(typename V::Weights w, int part) {
+    return V::shr_i32(V::load_u8_i32(w, lane_bytes(part)), 4);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w) {
+    return V::load_f16(w, in_group(kFactors));
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 offset_factor(typename V::Weights w) {
+    return V::load_f16(w, in_group(kFactors + 2));
   }
 
  private:
   static constexpr int kCodes = 16;
   static constexpr int kFactors = 80;
-
-  // The 16 elements on one side of a quarter. Four pairs of products add up to at most
-  // 4 * 2 * 3 * 127 < 2^15; 3 * 127 * 16 times the scale, sixteen times, stays below 2^21.
-  template <class V, int R, int kQuarter>
-  [[gnu::always_inline]] static void add_sub_block(const std::uint8_t* w, int half, int side,
-                                                   const Activation* const* a,
-                                                   typename V::I32* total,
-                                                   typename V::I32* minima) {
-    const int j = half * 8 + kQuarter * 2 + side;
-    typename V::Dots dot[R];
-    for (int r = 0; r < R; ++r) dot[r] = V::zero_dots();
-    for (int c = 0; c < 4; ++c) {
-      const auto bytes = V::load_bytes(w + in_group(kCodes) + (half * 8 + side * 4 + c) * 32);
-      const auto codes = V::template bit_field<2 * kQuarter, 3, 0>(bytes);
-      for (int r = 0; r < R; ++r)
-        dot[r] = V::add_dots(dot[r], codes, V::broadcast4(a[r]->q + 16 * j + 4 * c));
-    }
-    const auto scales = V::load_u8_i32(w + j * kLanes);
-    const auto scale = V::template and_i32<0xf>(scales);
-    const auto minimum = V::template shr_i32<4>(scales);
-    for (int r = 0; r < R; ++r) {
-      total[r] = V::add_i32(total[r], V::mul_i32(scale, V::widen(dot[r])));
-      minima[r] = V::add_i32(minima[r], V::mul_i32(minimum, V::broadcast_i32(a[r]->sums[j])));
-    }
-  }
 };
 
 }  // namespace strata

@@ -44,60 +44,37 @@ struct Q3_K {
     for (int i = 0; i < 256; ++i) set_bits(i % 32, (codes[i] >> 2) << (i / 32));
   }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    typename V::I32 total[R];
-    for (int r = 0; r < R; ++r) total[r] = V::zero_i32();
-    for (int side = 0; side < 2; ++side) {
-      add_sub_block<V, R, 0>(w, side, a, total);
-      add_sub_block<V, R, 1>(w, side, a, total);
-      add_sub_block<V, R, 2>(w, side, a, total);
-      add_sub_block<V, R, 3>(w, side, a, total);
-      add_sub_block<V, R, 4>(w, side, a, total);
-      add_sub_block<V, R, 5>(w, side, a, total);
-      add_sub_block<V, R, 6>(w, side, a, total);
-      add_sub_block<V, R, 7>(w, side, a, total);
-    }
-    add_scaled<V, R>(V::load_f16(w + in_group(kFactor)), a, total, acc);
+  static constexpr int kPart = 16;
+  static constexpr int kTopCode = 7;
+  static constexpr Offset kOffset = Offset::kScaled;
+
+  template <class V>
+  [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
+    const auto third = V::bit_field(V::load_bytes(w, chunk_bytes(c % 8)), c / 8, 1, 2);
+    return V::or_bytes(two_bit_codes<V>(w, in_group(kCodes), c), third);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::I32 scale(typename V::Weights w, int part) {
+    const auto bits = [&](int byte) {
+      return V::load_u8_i32(w, in_group(kScales) + lane_bytes(byte));
+    };
+    const auto low = V::and_i32(V::shr_i32(bits(part % 8), part / 8 * 4), 0xf);
+    const auto high = V::and_i32(V::shr_i32(bits(8 + part % 4), part / 4 * 2), 3);
+    return V::sub_i32(V::or_i32(low, V::shl_i32(high, 4)), V::broadcast_i32(32));
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::I32 offset(typename V::Weights w, int part) {
+    return V::shl_i32(scale<V>(w, part), 2);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w) {
+    return V::load_f16(w, in_group(kFactor));
   }
 
  private:
   static constexpr int kCodes = 32;
   static constexpr int kScales = 96;
   static constexpr int kFactor = 108;
-
-  // The 16 elements on one side of the kPart-th 32. Four pairs of products add up to at most
-  // 4 * 2 * 7 * 127 < 2^15. |sum((code - 4) q)| <= 4 * 127 * 16; times |scale| <= 32, sixteen of
-  // them stay below 2^23.
-  template <class V, int R, int kPart>
-  [[gnu::always_inline]] static void add_sub_block(const std::uint8_t* w, int side,
-                                                   const Activation* const* a,
-                                                   typename V::I32* total) {
-    const int j = kPart * 2 + side;
-    typename V::Dots dot[R];
-    for (int r = 0; r < R; ++r) dot[r] = V::zero_dots();
-    for (int c = side * 4; c < side * 4 + 4; ++c) {
-      const auto low = V::load_bytes(w + in_group(kCodes) + (kPart / 4 * 8 + c) * 32);
-      const auto codes = V::or_bytes(V::template bit_field<kPart % 4 * 2, 3, 0>(low),
-                                     V::template bit_field<kPart, 1, 2>(V::load_bytes(w + c * 32)));
-      for (int r = 0; r < R; ++r)
-        dot[r] = V::add_dots(dot[r], codes, V::broadcast4(a[r]->q + kPart * 32 + 4 * c));
-    }
-    const auto scale_bits = [&](int byte) {
-      return V::load_u8_i32(w + in_group(kScales) + byte * kLanes);
-    };
-    const auto low = V::template and_i32<0xf>(
-        V::template shr_i32<kPart / 4 * 4>(scale_bits(kPart % 4 * 2 + side)));
-    const auto high = V::template and_i32<3>(
-        V::template shr_i32<kPart / 2 * 2>(scale_bits(8 + kPart % 2 * 2 + side)));
-    const auto scale =
-        V::sub_i32(V::or_i32(low, V::template shl_i32<4>(high)), V::broadcast_i32(32));
-    for (int r = 0; r < R; ++r) {
-      const auto centred = V::sub_i32(V::widen(dot[r]), V::broadcast_i32(4 * a[r]->sums[j]));
-      total[r] = V::add_i32(total[r], V::mul_i32(scale, centred));
-    }
-  }
 };
 
 }  // namespace strata

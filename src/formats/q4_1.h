@@ -25,14 +25,22 @@ struct Q4_1 {
     pack_nibbles(codes, block + 4);
   }
 
-  // sum(w a) = scale * a.scale * sum(code * q) + minimum * a.scaled_sum
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    typename V::I32 dot[R];
-    dot_nibbles<V, R>(w + in_group(4), a, dot);
-    add_scaled<V, R>(V::load_f16(w), a, dot, acc);
-    add_offset<V, R>(V::load_f16(w + in_group(2)), a, acc);
+  static constexpr int kPart = 32;
+  static constexpr int kTopCode = 15;
+  static constexpr Offset kOffset = Offset::kAdded;
+
+  template <class V>
+  [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
+    const auto bytes = V::load_bytes(w, in_group(4) + chunk_bytes(c % 4));
+    return c < 4 ? V::low_nibbles(bytes) : V::high_nibbles(bytes);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w, int) {
+    return V::load_f16(w, 0);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 offset(typename V::Weights w, int) {
+    return V::load_f16(w, in_group(2));
   }
 };
 

@@ -35,33 +35,30 @@ struct Q4_K {
     pack_k_nibbles(codes, block + 16);
   }
 
-  // A sub-block's eight pairs of products add up to at most 8 * 2 * 15 * 127 < 2^15;
-  // add_k_scaled bounds the wider sums.
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    typename V::I32 total[R], minima[R];
-    for (int r = 0; r < R; ++r) total[r] = minima[r] = V::zero_i32();
-    for (int pair = 0; pair < 4; ++pair) {
-      typename V::Dots low[R], high[R];
-      for (int r = 0; r < R; ++r) low[r] = high[r] = V::zero_dots();
-      for (int c = 0; c < 8; ++c) {
-        const auto bytes = V::load_bytes(w + in_group(16) + (pair * 8 + c) * 32);
-        const auto first = V::low_nibbles(bytes);
-        const auto second = V::high_nibbles(bytes);
-        for (int r = 0; r < R; ++r) {
-          const std::int8_t* q = a[r]->q + pair * 64 + 4 * c;
-          low[r] = V::add_dots(low[r], first, V::broadcast4(q));
-          high[r] = V::add_dots(high[r], second, V::broadcast4(q + 32));
-        }
-      }
-      typename V::I32 dot[R];
-      for (int r = 0; r < R; ++r) dot[r] = V::widen(low[r]);
-      add_k_scaled<V, R>(w + in_group(4), 2 * pair, dot, a, total, minima);
-      for (int r = 0; r < R; ++r) dot[r] = V::widen(high[r]);
-      add_k_scaled<V, R>(w + in_group(4), 2 * pair + 1, dot, a, total, minima);
-    }
-    fold_k<V, R>(w, a, total, minima, acc);
+  static constexpr int kPart = 32;
+  static constexpr int kTopCode = 15;
+  static constexpr Offset kOffset = Offset::kOwnFactor;
+
+  template <class V>
+  [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
+    const auto bytes = V::load_bytes(w, in_group(16) + chunk_bytes(c / 16 * 8 + c % 8));
+    return c / 8 % 2 == 0 ? V::low_nibbles(bytes) : V::high_nibbles(bytes);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::I32 scale(typename V::Weights w, int part) {
+    return k_scales_of<V>(w, in_group(4), part).scale;
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::I32 offset(typename V::Weights w, int part) {
+    return k_scales_of<V>(w, in_group(4), part).minimum;
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w) {
+    return V::load_f16(w, 0);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 offset_factor(typename V::Weights w) {
+    return V::load_f16(w, in_group(2));
   }
 };
 

@@ -27,15 +27,22 @@ struct Q5_0 {
     pack_nibbles(codes, block + 6);
   }
 
-  // sum(w a) = scale * a.scale * sum(code * q) - 16 * scale * a.scaled_sum
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    typename V::I32 dot[R];
-    dot_five_bits<V, R>(w + in_group(2), w + in_group(6), a, dot);
-    const auto scale = V::load_f16(w);
-    add_scaled<V, R>(scale, a, dot, acc);
-    add_offset<V, R>(V::mul(scale, V::broadcast(-16.0f)), a, acc);
+  static constexpr int kPart = 32;
+  static constexpr int kTopCode = 31;
+  static constexpr Offset kOffset = Offset::kAdded;
+
+  // w = scale * code + -16 * scale
+  template <class V>
+  [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
+    return five_bit_codes<V>(w, in_group(2), in_group(6), c);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w, int) {
+    return V::load_f16(w, 0);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 offset(typename V::Weights w, int) {
+    return V::mul(V::load_f16(w, 0), V::broadcast(-16.0f));
   }
 };
 

@@ -43,50 +43,32 @@ struct Q5_K {
     }
   }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    typename V::I32 total[R], minima[R];
-    for (int r = 0; r < R; ++r) total[r] = minima[r] = V::zero_i32();
-    add_pair<V, R, 0>(w, a, total, minima);
-    add_pair<V, R, 1>(w, a, total, minima);
-    add_pair<V, R, 2>(w, a, total, minima);
-    add_pair<V, R, 3>(w, a, total, minima);
-    fold_k<V, R>(w, a, total, minima, acc);
-  }
+  static constexpr int kPart = 32;
+  static constexpr int kTopCode = 31;
+  static constexpr Offset kOffset = Offset::kOwnFactor;
 
- private:
-  // Sub-blocks 2 kPair and 2 kPair + 1. Four pairs of products add up to at most
-  // 4 * 2 * 31 * 127 < 2^15, so half a sub-block is gathered at a time; add_k_scaled bounds the
-  // wider sums.
-  template <class V, int R, int kPair>
-  [[gnu::always_inline]] static void add_pair(const std::uint8_t* w, const Activation* const* a,
-                                              typename V::I32* total, typename V::I32* minima) {
-    typename V::I32 low[R], high[R];
-    for (int r = 0; r < R; ++r) low[r] = high[r] = V::zero_i32();
-    for (int side = 0; side < 2; ++side) {
-      typename V::Dots low_sum[R], high_sum[R];
-      for (int r = 0; r < R; ++r) low_sum[r] = high_sum[r] = V::zero_dots();
-      for (int c = 4 * side; c < 4 * side + 4; ++c) {
-        const auto fifth = V::load_bytes(w + in_group(16) + c * 32);
-        const auto bytes = V::load_bytes(w + in_group(48) + (kPair * 8 + c) * 32);
-        const auto first =
-            V::or_bytes(V::low_nibbles(bytes), V::template bit_field<2 * kPair, 1, 4>(fifth));
-        const auto second =
-            V::or_bytes(V::high_nibbles(bytes), V::template bit_field<2 * kPair + 1, 1, 4>(fifth));
-        for (int r = 0; r < R; ++r) {
-          const std::int8_t* q = a[r]->q + kPair * 64 + 4 * c;
-          low_sum[r] = V::add_dots(low_sum[r], first, V::broadcast4(q));
-          high_sum[r] = V::add_dots(high_sum[r], second, V::broadcast4(q + 32));
-        }
-      }
-      for (int r = 0; r < R; ++r) {
-        low[r] = V::add_i32(low[r], V::widen(low_sum[r]));
-        high[r] = V::add_i32(high[r], V::widen(high_sum[r]));
-      }
-    }
-    add_k_scaled<V, R>(w + in_group(4), 2 * kPair, low, a, total, minima);
-    add_k_scaled<V, R>(w + in_group(4), 2 * kPair + 1, high, a, total, minima);
+  template <class V>
+  [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
+    const auto bytes = V::load_bytes(w, in_group(48) + chunk_bytes(c / 16 * 8 + c % 8));
+    const auto fifth = V::load_bytes(w, in_group(16) + chunk_bytes(c % 8));
+    return V::or_bytes(c / 8 % 2 == 0 ? V::low_nibbles(bytes) : V::high_nibbles(bytes),
+                       V::bit_field(fifth, c / 8, 1, 4));
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::I32 scale(typename V::Weights w, int part) {
+    return k_scales_of<V>(w, in_group(4), part).scale;
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::I32 offset(typename V::Weights w, int part) {
+    return k_scales_of<V>(w, in_group(4), part).minimum;
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w) {
+    return V::load_f16(w, 0);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 offset_factor(typename V::Weights w) {
+    return V::load_f16(w, in_group(2));
   }
 };
 

@@ -39,19 +39,29 @@ struct Q6_K {
     }
   }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    typename V::I32 total[R];
-    for (int r = 0; r < R; ++r) total[r] = V::zero_i32();
-    for (int half = 0; half < 2; ++half)
-      for (int side = 0; side < 2; ++side) {
-        add_sub_block<V, R, 0>(w, half, side, a, total);
-        add_sub_block<V, R, 1>(w, half, side, a, total);
-        add_sub_block<V, R, 2>(w, half, side, a, total);
-        add_sub_block<V, R, 3>(w, half, side, a, total);
-      }
-    add_scaled<V, R>(V::load_f16(w + in_group(kFactor)), a, total, acc);
+  static constexpr int kPart = 16;
+  static constexpr int kTopCode = 63;
+  static constexpr Offset kOffset = Offset::kScaled;
+
+  template <class V>
+  [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
+    const int half = c / 32, quarter = c / 8 % 4;
+    const auto low = V::load_bytes(w, chunk_bytes(half * 16 + quarter % 2 * 8 + c % 8));
+    const auto high = V::load_bytes(w, in_group(kHigh) + chunk_bytes(half * 8 + c % 8));
+    return V::or_bytes(quarter < 2 ? V::low_nibbles(low) : V::high_nibbles(low),
+                       V::bit_field(high, 2 * quarter, 3, 4));
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::I32 scale(typename V::Weights w, int part) {
+    return V::load_s8_i32(w, in_group(kScales) + lane_bytes(part));
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::I32 offset(typename V::Weights w, int part) {
+    return V::shl_i32(scale<V>(w, part), 5);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w) {
+    return V::load_f16(w, in_group(kFactor));
   }
 
  private:
@@ -72,39 +82,6 @@ struct Q6_K {
   }
   static void set_bits(std::uint8_t& byte, int bits) {
     byte = static_cast<std::uint8_t>(byte | bits);
-  }
-
-  // The 16 elements on one side of a quarter. Two pairs of products add up to at most
-  // 2 * 2 * 63 * 127 < 2^15, so two chunks are gathered at a time. |sum((code - 32) q)| <=
-  // 32 * 127 * 16; times |scale| <= 128, sixteen of them stay below 2^27.
-  template <class V, int R, int kQuarter>
-  [[gnu::always_inline]] static void add_sub_block(const std::uint8_t* w, int half, int side,
-                                                   const Activation* const* a,
-                                                   typename V::I32* total) {
-    const int first = half * 128 + kQuarter * 32 + side * 16;
-    typename V::I32 dot[R];
-    for (int r = 0; r < R; ++r) dot[r] = V::broadcast_i32(-32 * a[r]->sums[first / 16]);
-    for (int c = 0; c < 4; c += 2) {
-      const std::uint8_t* low = w + (half * 16 + (kQuarter % 2) * 8 + side * 4 + c) * 32;
-      const std::uint8_t* high = w + in_group(kHigh) + (half * 8 + side * 4 + c) * 32;
-      const auto codes = codes_of<V, kQuarter>(low, high);
-      const auto more = codes_of<V, kQuarter>(low + 32, high + 32);
-      for (int r = 0; r < R; ++r) {
-        const std::int8_t* q = a[r]->q + first + 4 * c;
-        const auto sum = V::add_dots(V::zero_dots(), codes, V::broadcast4(q));
-        dot[r] = V::add_i32(dot[r], V::widen(V::add_dots(sum, more, V::broadcast4(q + 4))));
-      }
-    }
-    const auto scale = V::load_s8_i32(w + in_group(kScales) + (first / 16) * kLanes);
-    for (int r = 0; r < R; ++r) total[r] = V::add_i32(total[r], V::mul_i32(scale, dot[r]));
-  }
-
-  template <class V, int kQuarter>
-  [[gnu::always_inline]] static typename V::Bytes codes_of(const std::uint8_t* low,
-                                                           const std::uint8_t* high) {
-    const auto bytes = V::load_bytes(low);
-    const auto nibbles = kQuarter < 2 ? V::low_nibbles(bytes) : V::high_nibbles(bytes);
-    return V::or_bytes(nibbles, V::template bit_field<2 * kQuarter, 3, 4>(V::load_bytes(high)));
   }
 };
 

@@ -27,19 +27,18 @@ struct Q8_0 {
       block[2 + i] = static_cast<std::uint8_t>(to_signed_code(in[i] * inverse, 127));
   }
 
-  // A file may hold the code -128: a pair of products is at most 2 * 128 * 127 < 2^15, the sum
-  // 128 * 127 * 32 < 2^19.
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    typename V::I32 dot[R];
-    for (int r = 0; r < R; ++r) dot[r] = V::zero_i32();
-    for (int c = 0; c < 8; ++c) {
-      const auto codes = V::load_bytes(w + in_group(2) + c * 32);
-      for (int r = 0; r < R; ++r)
-        dot[r] = V::dot4_s8s8(dot[r], codes, V::broadcast4(a[r]->q + 4 * c));
-    }
-    add_scaled<V, R>(V::load_f16(w), a, dot, acc);
+  static constexpr int kPart = 32;
+  static constexpr int kTopCode = kSignedCodes;
+  static constexpr Offset kOffset = Offset::kNone;
+
+  // A file may hold the code -128.
+  template <class V>
+  [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
+    return V::load_bytes(w, in_group(2) + chunk_bytes(c));
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w, int) {
+    return V::load_f16(w, 0);
   }
 };
 

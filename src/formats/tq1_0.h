@@ -36,12 +36,6 @@ struct TQ1_0 {
     store_u16(block + kFactor, f32_to_f16(d));
   }
 
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    accumulate_unpacked<V, TQ1_0, R>(w, a, acc);
-  }
-
  private:
   template <class V, int kByteCount, int kDigits>
   static void read_digits(const std::uint8_t* bytes, std::int8_t* out) {

@@ -30,42 +30,31 @@ struct TQ2_0 {
     store_u16(block + kFactor, f32_to_f16(d));
   }
 
-  // 32 pairs of products of a half add up to at most 32 * 2 * 3 * 127 < 2^15.
-  template <class V, int R>
-  [[gnu::always_inline]] static void accumulate(const std::uint8_t* w, const Activation* const* a,
-                                                typename V::F32* acc) {
-    typename V::I32 total[R];
-    for (int r = 0; r < R; ++r) {
-      int sum = 0;
-      for (int j = 0; j < 16; ++j) sum += a[r]->sums[j];
-      total[r] = V::broadcast_i32(-sum);
-    }
-    for (int half = 0; half < 2; ++half) {
-      typename V::Dots dot[R];
-      for (int r = 0; r < R; ++r) dot[r] = V::zero_dots();
-      for (int c = 0; c < 8; ++c) {
-        const auto bytes = V::load_bytes(w + (half * 8 + c) * 32);
-        add_quarter<V, R, 0>(bytes, half * 128 + 4 * c, a, dot);
-        add_quarter<V, R, 1>(bytes, half * 128 + 4 * c, a, dot);
-        add_quarter<V, R, 2>(bytes, half * 128 + 4 * c, a, dot);
-        add_quarter<V, R, 3>(bytes, half * 128 + 4 * c, a, dot);
-      }
-      for (int r = 0; r < R; ++r) total[r] = V::add_i32(total[r], V::widen(dot[r]));
-    }
-    add_scaled<V, R>(V::load_f16(w + in_group(kFactor)), a, total, acc);
+  static constexpr int kPart = 32;
+  static constexpr int kTopCode = 3;
+  static constexpr Offset kOffset = Offset::kScaled;
+
+  template <class V>
+  [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
+    return two_bit_codes<V>(w, 0, c);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::I32 scale(typename V::Weights w, int) {
+    static_cast<void>(w);
+    return V::broadcast_i32(1);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::I32 offset(typename V::Weights w, int) {
+    static_cast<void>(w);
+    return V::broadcast_i32(1);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w) {
+    return V::load_f16(w, in_group(kFactor));
   }
 
  private:
   static constexpr int kFactor = 64;
-
-  template <class V, int R, int kQuarter>
-  [[gnu::always_inline]] static void add_quarter(typename V::Bytes bytes, int first,
-                                                 const Activation* const* a,
-                                                 typename V::Dots* dot) {
-    const auto codes = V::template bit_field<2 * kQuarter, 3, 0>(bytes);
-    for (int r = 0; r < R; ++r)
-      dot[r] = V::add_dots(dot[r], codes, V::broadcast4(a[r]->q + first + 32 * kQuarter));
-  }
 };
 
 }  // namespace strata

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "formats/format.h"
+
 namespace strata {
 
 inline int two_bits(const std::uint8_t* packed, int i) {
@@ -18,6 +20,13 @@ void pack_two_bits(const Code* codes, std::uint8_t* packed) {
     packed[i] = static_cast<std::uint8_t>((first[0] & 3) | (first[32] & 3) << 2 |
                                           (first[64] & 3) << 4 | (first[96] & 3) << 6);
   }
+}
+
+template <class V>
+[[gnu::always_inline]] inline typename V::Bytes two_bit_codes(typename V::Weights w,
+                                                              std::size_t packed, int c) {
+  const auto bytes = V::load_bytes(w, packed + chunk_bytes(c / 32 * 8 + c % 8));
+  return V::bit_field(bytes, c / 8 % 4 * 2, 3, 0);
 }
 
 }  // namespace strata

@@ -30,24 +30,15 @@ inline std::uint8_t nearest_value(const std::int8_t (&values)[16], float x) {
   return static_cast<std::uint8_t>(best);
 }
 
-// dot[r] = sum of value * q over 8 kChunks elements from `first` on. Byte i of a row's 4 kChunks
-// holds the code of element i in its low half, of element i + 4 kChunks in its high.
-template <class V, int R, int kChunks, class Activation>
-[[gnu::always_inline]] inline void dot_values(const std::int8_t (&values)[16],
-                                              const std::uint8_t* packed,
-                                              const Activation* const* a, int first,
-                                              typename V::I32* dot) {
-  for (int r = 0; r < R; ++r) dot[r] = V::zero_i32();
-  for (int c = 0; c < kChunks; ++c) {
-    const auto bytes = V::load_bytes(packed + c * 32);
-    const auto low = V::lookup(values, V::low_nibbles(bytes));
-    const auto high = V::lookup(values, V::high_nibbles(bytes));
-    for (int r = 0; r < R; ++r) {
-      const std::int8_t* q = a[r]->q + first + 4 * c;
-      dot[r] = V::dot4_s8s8(dot[r], low, V::broadcast4(q));
-      dot[r] = V::dot4_s8s8(dot[r], high, V::broadcast4(q + 4 * kChunks));
-    }
-  }
+// The values of chunk c. Byte i of the 4 kChunks bytes of 8 kChunks elements holds the code of
+// element i in its low half, of element i + 4 kChunks in its high.
+template <class V, int kChunks>
+[[gnu::always_inline]] inline typename V::Bytes value_codes(const std::int8_t (&values)[16],
+                                                            typename V::Weights w,
+                                                            std::size_t packed, int c) {
+  constexpr int kBoth = 2 * kChunks;
+  const auto bytes = V::load_bytes(w, packed + chunk_bytes(c / kBoth * kChunks + c % kChunks));
+  return V::lookup(values, c % kBoth < kChunks ? V::low_nibbles(bytes) : V::high_nibbles(bytes));
 }
 
 }  // namespace strata

@@ -104,13 +104,17 @@ struct Activations {
   }
 };
 
-std::vector<float> multiply(const KernelTable& kernels, const Matrix& m, const Activations& a) {
+// In two parts, the second of which starts at row `cut`.
+std::vector<float> multiply(const KernelTable& kernels, const Matrix& m, const Activations& a,
+                            std::int64_t cut = 0) {
   const auto count = static_cast<std::int64_t>(a.pointers.size());
   std::vector<float> out(static_cast<std::size_t>(count * m.rows), std::nanf(""));
   std::vector<float*> outs;
   for (std::int64_t i = 0; i < count; ++i) outs.push_back(out.data() + i * m.rows);
-  kernels.matmul[static_cast<std::size_t>(m.ops->info.id)](
-      {m.interleaved.data(), m.columns, m.rows, 0, m.rows, a.pointers.data(), outs.data(), count});
+  const MatMulKernel kernel = kernels.matmul[static_cast<std::size_t>(m.ops->info.id)];
+  kernel({m.interleaved.data(), m.columns, m.rows, 0, cut, a.pointers.data(), outs.data(), count});
+  kernel({m.interleaved.data(), m.columns, m.rows, cut, m.rows, a.pointers.data(), outs.data(),
+          count});
   return out;
 }
 
@@ -137,6 +141,19 @@ TEST_P(EveryFormat, MatMulGivesTheSameBitsOnEveryIsa) {
         }
       }
     }
+}
+
+// Enough rows for panels, more than one of them, in ranges as two threads share them.
+TEST_P(EveryFormat, MatMulOfManyRowsGivesTheSameBitsOnEveryIsa) {
+  const auto* ops = find_format(GetParam());
+  const Matrix m(GetParam(), 83, 768, 7);
+  const Activations a(kScalarKernels, ops->activation, 131, m.columns, 11);
+  const auto expected = multiply(kScalarKernels, m, a);
+  for (const KernelTable* kernels : all_kernels()) {
+    SCOPED_TRACE(kernels->name);
+    expect_same_bits(multiply(*kernels, m, a, 0), expected);
+    expect_same_bits(multiply(*kernels, m, a, 72), expected);
+  }
 }
 
 // Only a vector kernel can overflow where the scalar one has 32 bits.

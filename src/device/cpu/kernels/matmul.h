@@ -1,96 +1,212 @@
 // The matrix product of every format, over a vocabulary V. A lane is a weight row; blocks are added
-// in ascending order, segments of 4096 columns folded left, whatever else shares the step.
+// in ascending order, segments of 4096 columns folded left, whatever else shares the step. Few rows
+// of activations read the weights in place; many share panels of unpacked weights.
 #pragma once
 
-#include "device/cpu/kernels.h"
-#include "formats/format.h"
+#include "device/cpu/kernels/products.h"
 
 namespace strata {
 
 constexpr std::int64_t kSegmentColumns = 4096;
 
-// Writes the chunks of field kIndex and those after it of one plain block to their lane. Only
-// constant expressions touch the array of fields, whose members would be exported symbols.
-template <class V, class F, std::size_t kIndex = 0>
-void gather_fields(const std::uint8_t* source, int lane, std::uint8_t* out) {
-  if constexpr (kIndex < F::kFields.size()) {
-    constexpr Field field = F::kFields[kIndex];
-    for (int c = 0; c < field.bytes / field.chunk; ++c)
-      for (int i = 0; i < field.chunk; ++i)
-        out[(c * kLanes + lane) * field.chunk + i] = source[c * field.chunk + i];
-    gather_fields<V, F, kIndex + 1>(source + field.bytes, lane, out + field.bytes * kLanes);
-  }
-}
-
-// One block of up to eight plain rows in the interleaved layout; rows that are not there are zero.
 template <class V, class F>
-void gather_block(const std::uint8_t* rows, std::int64_t row_bytes, int count, std::int64_t block,
-                  std::uint8_t* out) {
-  for (int i = 0; i < F::kBytes * kLanes; ++i) out[i] = 0;
-  for (int lane = 0; lane < count; ++lane)
-    gather_fields<V, F>(rows + lane * row_bytes + block * F::kBytes, lane, out);
-}
+class MatMul {
+ public:
+  explicit MatMul(const MatMulTask& task) : t_(task), blocks_(task.columns / F::kElements) {}
 
-// One group of weight rows times R activation rows. `count` < 8: the rows are plain.
-template <class V, class F, int R>
-void group_times_rows(const std::uint8_t* group, std::int64_t columns, int count,
-                      const void* const* activations, float* const* out) {
+  void run() {
+    if constexpr (V::kPanels && !kFloats<F>)
+      if (t_.count > kFewRows) return many_rows();
+    few_rows();
+  }
+
+ private:
   using A = typename F::Activation;
-  const std::int64_t blocks = columns / F::kElements;
-  const std::int64_t row_bytes = blocks * F::kBytes;
-  constexpr std::int64_t kSegmentBlocks = kSegmentColumns / F::kElements;
-  constexpr int kActivationBlocks = F::kElements / activation_elements<A>();
-  const A* a[R];
-  typename V::F32 total[R];
-  for (int r = 0; r < R; ++r) {
-    a[r] = static_cast<const A*>(activations[r]);
-    total[r] = V::zero();
+  using S = decltype(shape_of<F>());
+  static constexpr int kFewRows = 4;
+  static constexpr std::int64_t kSegmentBlocks = kSegmentColumns / F::kElements;
+  // Blocks of activations that a block of weights covers.
+  static constexpr std::int64_t kActivationBlocks = F::kElements / activation_elements<A>();
+
+  const A* activations(std::int64_t row) const {
+    return static_cast<const A*>(t_.activations[row]);
   }
-  alignas(32) std::uint8_t gathered[F::kBytes * kLanes];
-  for (std::int64_t first = 0; first < blocks; first += kSegmentBlocks) {
-    const std::int64_t last = first + kSegmentBlocks < blocks ? first + kSegmentBlocks : blocks;
-    typename V::F32 acc[R];
-    for (int r = 0; r < R; ++r) acc[r] = V::zero();
-    for (std::int64_t b = first; b < last; ++b) {
-      const std::uint8_t* block = group + b * F::kBytes * kLanes;
-      if (count < kLanes) {
-        gather_block<V, F>(group, row_bytes, count, b, gathered);
-        block = gathered;
-      }
-      F::template accumulate<V, R>(block, a, acc);
-      for (int r = 0; r < R; ++r) a[r] += kActivationBlocks;
+
+  void few_rows() {
+    constexpr int kCells = kFloats<F> ? V::kTileCells : 1;
+    std::int64_t row = t_.first_row;
+    for (; row + (kCells - 1) * V::kWidth < t_.last_row; row += kCells * V::kWidth)
+      few_rows_of<kCells>(row);
+    for (; row < t_.last_row; row += V::kWidth) few_rows_of<1>(row);
+  }
+
+  template <int G>
+  void few_rows_of(std::int64_t row) {
+    std::int64_t r = 0;
+    for (; t_.count - r >= 4; r += 4) cells_times_rows<G, 4>(row, r);
+    switch (t_.count - r) {
+      case 3: return cells_times_rows<G, 3>(row, r);
+      case 2: return cells_times_rows<G, 2>(row, r);
+      case 1: return cells_times_rows<G, 1>(row, r);
+      default: return;
     }
-    for (int r = 0; r < R; ++r) total[r] = first == 0 ? acc[r] : V::add(total[r], acc[r]);
   }
-  for (int r = 0; r < R; ++r) {
-    float lanes[kLanes];
-    V::store(lanes, total[r]);
-    for (int lane = 0; lane < count; ++lane) out[r][lane] = lanes[lane];
+
+  template <int G, int R>
+  void cells_times_rows(std::int64_t row, std::int64_t first) {
+    Cell<V, F> cells[G];
+    for (int g = 0; g < G; ++g) cells[g].start(t_, row + g * V::kWidth);
+    const A* a[R];
+    for (int r = 0; r < R; ++r) a[r] = activations(first + r);
+    typename V::F32 total[G][R] = {};
+    for (std::int64_t b = 0; b < blocks_;) {
+      const std::int64_t last = b + kSegmentBlocks < blocks_ ? b + kSegmentBlocks : blocks_;
+      const bool starts = b == 0;
+      typename V::F32 acc[G][R];
+      for (int g = 0; g < G; ++g)
+        for (int r = 0; r < R; ++r) acc[g][r] = V::zero();
+      for (; b < last; ++b) {
+        typename V::Weights w[G];
+        for (int g = 0; g < G; ++g) w[g] = cells[g].block(b);
+        multiply_block<V, F, G, R>(w, a, acc);
+        for (int r = 0; r < R; ++r) a[r] += kActivationBlocks;
+      }
+      for (int g = 0; g < G; ++g)
+        for (int r = 0; r < R; ++r)
+          total[g][r] = starts ? acc[g][r] : V::add(total[g][r], acc[g][r]);
+    }
+    for (int g = 0; g < G; ++g)
+      for (int r = 0; r < R; ++r)
+        store(first + r, row + g * V::kWidth, cells[g].count(), total[g][r]);
   }
-}
+
+  // So many cells share a row's activations in the cache, so many rows a cell's panels.
+  static constexpr int kPanelCells = 64 / V::kWidth;
+  static constexpr int kPanelRows = 128;
+  static constexpr std::int64_t kPanelBlocks =
+      F::kElements < kPanelElements ? kPanelElements / F::kElements : 1;
+
+  struct Workspace {
+    Panel<V> panels[kPanelCells];
+    alignas(64) float acc[kPanelRows][kPanelCells][V::kWidth];
+  };
+
+  void many_rows() {
+    Workspace space;
+    for (std::int64_t row = t_.first_row; row < t_.last_row; row += kPanelCells * V::kWidth)
+      for (std::int64_t first = 0; first < t_.count; first += kPanelRows) {
+        const std::int64_t left = t_.count - first;
+        panel_rows(space, row, first, left < kPanelRows ? left : kPanelRows);
+      }
+  }
+
+  void panel_rows(Workspace& space, std::int64_t row, std::int64_t first, std::int64_t rows) {
+    const std::int64_t left = (t_.last_row - row + V::kWidth - 1) / V::kWidth;
+    const int cells = static_cast<int>(left < kPanelCells ? left : kPanelCells);
+    for (std::int64_t b = 0; b < blocks_;) {
+      const std::int64_t segment = b / kSegmentBlocks * kSegmentBlocks;
+      const std::int64_t end =
+          segment + kSegmentBlocks < blocks_ ? segment + kSegmentBlocks : blocks_;
+      const std::int64_t count = end - b < kPanelBlocks ? end - b : kPanelBlocks;
+      fill_panels(space, row, cells, b, static_cast<int>(count));
+      multiply_panels(space, cells, first, rows, b, static_cast<int>(count), b == segment);
+      b += count;
+      if (b == end) finish_segment(space, row, cells, first, rows, segment == 0);
+    }
+  }
+
+  void fill_panels(Workspace& space, std::int64_t row, int cells, std::int64_t block, int count) {
+    for (int c = 0; c < cells; ++c) {
+      Cell<V, F> cell;
+      cell.start(t_, row + c * V::kWidth);
+      for (int i = 0; i < count; ++i) unpack<V, F>(cell.block(block + i), i, space.panels[c]);
+    }
+  }
+
+  void multiply_panels(Workspace& space, int cells, std::int64_t first, std::int64_t rows,
+                       std::int64_t block, int count, bool starts) {
+    const int parts = count * (F::kElements / S::kPart);
+    constexpr int kRows = V::kTileRows;
+    std::int64_t r = 0;
+    for (; r + kRows <= rows; r += kRows)
+      tile_row<kRows>(space, cells, first, r, block, parts, starts);
+    rest_of_rows<kRows - 1>(space, cells, first, r, rows - r, block, parts, starts);
+  }
+
+  template <int R>
+  void rest_of_rows(Workspace& space, int cells, std::int64_t first, std::int64_t r,
+                    std::int64_t left, std::int64_t block, int parts, bool starts) {
+    if constexpr (R > 0) {
+      if (left == R)
+        tile_row<R>(space, cells, first, r, block, parts, starts);
+      else
+        rest_of_rows<R - 1>(space, cells, first, r, left, block, parts, starts);
+    }
+  }
+
+  template <int R>
+  void tile_row(Workspace& space, int cells, std::int64_t first, std::int64_t r, std::int64_t block,
+                int parts, bool starts) {
+    const A* a[R];
+    for (int i = 0; i < R; ++i) a[i] = activations(first + r + i) + block * kActivationBlocks;
+    int c = 0;
+    for (; c + V::kTileCells <= cells; c += V::kTileCells)
+      tile<V::kTileCells, R>(space, c, r, a, parts, starts);
+    for (; c < cells; ++c) tile<1, R>(space, c, r, a, parts, starts);
+  }
+
+  template <int G, int R>
+  static void tile(Workspace& space, int cell, std::int64_t row, const A* const* a, int parts,
+                   bool starts) {
+    FromPanel<V> sources[G];
+    for (int g = 0; g < G; ++g) sources[g] = {&space.panels[cell + g]};
+    typename V::F32 acc[G][R];
+    for (int g = 0; g < G; ++g)
+      for (int r = 0; r < R; ++r)
+        acc[g][r] = starts ? V::zero() : V::load(space.acc[row + r][cell + g]);
+    add_products<V, S, G, R>(sources, parts, a, acc);
+    for (int g = 0; g < G; ++g)
+      for (int r = 0; r < R; ++r) V::store(space.acc[row + r][cell + g], acc[g][r]);
+  }
+
+  // Earlier segments' sums lie in the output already.
+  void finish_segment(const Workspace& space, std::int64_t row, int cells, std::int64_t first,
+                      std::int64_t rows, bool starts) const {
+    for (int c = 0; c < cells; ++c) {
+      const std::int64_t at = row + c * V::kWidth;
+      const int count =
+          static_cast<int>(t_.last_row - at < V::kWidth ? t_.last_row - at : V::kWidth);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        auto sum = V::load(space.acc[r][c]);
+        if (!starts) sum = V::add(part(first + r, at, count), sum);
+        store(first + r, at, count, sum);
+      }
+    }
+  }
+
+  typename V::F32 part(std::int64_t r, std::int64_t row, int count) const {
+    const float* out = t_.out[r] + row;
+    if (count == V::kWidth) return V::load(out);
+    float lanes[V::kWidth] = {};
+    for (int lane = 0; lane < count; ++lane) lanes[lane] = out[lane];
+    return V::load(lanes);
+  }
+
+  void store(std::int64_t r, std::int64_t row, int count, typename V::F32 sum) const {
+    float* out = t_.out[r] + row;
+    if (count == V::kWidth) return V::store(out, sum);
+    float lanes[V::kWidth];
+    V::store(lanes, sum);
+    for (int lane = 0; lane < count; ++lane) out[lane] = lanes[lane];
+  }
+
+  const MatMulTask& t_;
+  const std::int64_t blocks_;
+};
 
 template <class V, class F>
 void matmul(const MatMulTask& task) {
-  constexpr int kTile = 4;  // activation rows that share one unpacked weight block
-  const std::int64_t row_bytes = task.columns / F::kElements * F::kBytes;
-  for (std::int64_t row = task.first_row; row < task.last_row; row += kLanes) {
-    const std::uint8_t* group = task.weights + row * row_bytes;
-    const int count = static_cast<int>(task.rows - row < kLanes ? task.rows - row : kLanes);
-    for (std::int64_t r = 0; r < task.count; r += kTile) {
-      const void* const* a = task.activations + r;
-      float* out[kTile];
-      const std::int64_t left = task.count - r;
-      for (int i = 0; i < kTile; ++i) out[i] = i < left ? task.out[r + i] + row : nullptr;
-      if (left >= 4)
-        group_times_rows<V, F, 4>(group, task.columns, count, a, out);
-      else if (left == 3)
-        group_times_rows<V, F, 3>(group, task.columns, count, a, out);
-      else if (left == 2)
-        group_times_rows<V, F, 2>(group, task.columns, count, a, out);
-      else
-        group_times_rows<V, F, 1>(group, task.columns, count, a, out);
-    }
-  }
+  MatMul<V, F>(task).run();
 }
 
 }  // namespace strata

@@ -101,7 +101,7 @@ template <class V>
 float largest_magnitude(const float* x, int n) {
   auto most = V::zero_i32();
   for (int i = 0; i < n; i += 8)
-    most = V::max_i32(most, V::template and_i32<0x7fffffff>(V::bits(V::load(x + i))));
+    most = V::max_i32(most, V::and_i32(V::bits(V::load(x + i)), 0x7fffffff));
   std::int32_t lanes[8];
   V::store_i32(lanes, most);
   std::int32_t top = 0;

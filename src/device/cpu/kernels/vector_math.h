@@ -26,7 +26,7 @@ typename V::F32 exp(typename V::F32 x) {
   const F32 y = V::add(V::fma(p, V::mul(r, r), r), V::broadcast(1.0f));
   // The low bits of `shifted` hold n.
   const auto exponent =
-      V::template shl_i32<23>(V::sub_i32(V::bits(shifted), V::broadcast_i32(0x4b400000 - 127)));
+      V::shl_i32(V::sub_i32(V::bits(shifted), V::broadcast_i32(0x4b400000 - 127)), 23);
   return V::mul(y, V::from_bits(exponent));
 }
 

@@ -13,7 +13,15 @@ struct Avx2 {
   using F32 = __m256;
   using I32 = __m256i;
   using Bytes = __m256i;
-  using Dots = __m256i;
+  using Dots = __m256i;  // pairs of products in 16 bits
+  using Weights = const std::uint8_t*;
+
+  static constexpr int kWidth = 8;
+  static constexpr bool kUnrolled = true;
+  static constexpr bool kPanels = true;
+  static constexpr int kTileRows = 4;
+  static constexpr int kTileCells = 2;
+  static constexpr int dot_depth(int top) { return 32767 / (2 * 127 * top); }
 
   static F32 zero() { return _mm256_setzero_ps(); }
   static F32 broadcast(float x) { return _mm256_set1_ps(x); }
@@ -57,24 +65,24 @@ struct Avx2 {
   static I32 mul_i32(I32 a, I32 b) { return _mm256_mullo_epi32(a, b); }
   static I32 or_i32(I32 a, I32 b) { return _mm256_or_si256(a, b); }
   static I32 max_i32(I32 a, I32 b) { return _mm256_max_epi32(a, b); }
-  template <std::int32_t kMask>
-  static I32 and_i32(I32 a) {
-    return _mm256_and_si256(a, _mm256_set1_epi32(kMask));
+  static I32 and_i32(I32 a, std::int32_t mask) {
+    return _mm256_and_si256(a, _mm256_set1_epi32(mask));
   }
-  template <int kBits>
-  static I32 shr_i32(I32 a) {
-    return _mm256_srli_epi32(a, kBits);
+  static I32 shr_i32(I32 a, int bits) { return _mm256_srli_epi32(a, bits); }
+  static I32 shl_i32(I32 a, int bits) { return _mm256_slli_epi32(a, bits); }
+  static I32 load_u8_i32(Weights w, std::size_t offset) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(w + offset)));
   }
-  template <int kBits>
-  static I32 shl_i32(I32 a) {
-    return _mm256_slli_epi32(a, kBits);
+  static I32 load_s8_i32(Weights w, std::size_t offset) {
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(w + offset)));
   }
-  static I32 load_u8_i32(const std::uint8_t* p) {
-    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-  }
-  static I32 load_s8_i32(const std::uint8_t* p) {
-    return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-  }
+  static Weights weights(const std::uint8_t* const* groups) { return groups[0]; }
+  static Weights advance(Weights w, std::size_t bytes) { return w + bytes; }
+  static const std::uint8_t* group(Weights w, int /*index*/) { return w; }
+  static I32 load_i32(Weights w, std::size_t offset) { return load_i32(w + offset); }
+  static F32 load_f16(Weights w, std::size_t offset) { return load_f16(w + offset); }
+  static F32 load_bf16(Weights w, std::size_t offset) { return load_bf16(w + offset); }
+  static Bytes load_bytes(Weights w, std::size_t offset) { return load_bytes(w + offset); }
   static void store_low_bytes(std::int8_t* p, I32 a) {
     const __m256i low = _mm256_shuffle_epi8(
         a, _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8,
@@ -86,6 +94,7 @@ struct Avx2 {
   static Bytes load_bytes(const void* p) {
     return _mm256_loadu_si256(static_cast<const __m256i*>(p));
   }
+  static void store_bytes(void* p, Bytes a) { _mm256_storeu_si256(static_cast<__m256i*>(p), a); }
   static Bytes broadcast4(const std::int8_t* p) {
     std::int32_t word;
     std::memcpy(&word, p, 4);
@@ -99,37 +108,51 @@ struct Avx2 {
     const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), index);
   }
-  template <int kShift, int kMask, int kLeft>
-  static Bytes bit_field(Bytes a) {
+  static Bytes bit_field(Bytes a, int shift, int mask, int left) {
     const __m256i field =
-        _mm256_and_si256(_mm256_srli_epi16(a, kShift), _mm256_set1_epi8(static_cast<char>(kMask)));
-    return _mm256_slli_epi16(field, kLeft);
+        _mm256_and_si256(_mm256_srli_epi16(a, shift), _mm256_set1_epi8(static_cast<char>(mask)));
+    return _mm256_slli_epi16(field, left);
   }
-  template <int kFirst, int kValue>
-  static Bytes expand_bits(I32 words) {
-    // Each lane's byte (kFirst / 8) four times, then one bit tested per byte.
-    constexpr char kByte = kFirst / 8;
+  static Bytes expand_bits(I32 words, int first, int value) {
+    // Each lane's byte (first / 8) four times, then one bit tested per byte.
     const __m256i spread = _mm256_shuffle_epi8(
         words,
-        _mm256_add_epi8(_mm256_set1_epi8(kByte),
+        _mm256_add_epi8(_mm256_set1_epi8(static_cast<char>(first / 8)),
                         _mm256_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12, 0, 0,
                                          0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12)));
-    const __m256i bit = _mm256_set1_epi32(0x08040201 << (kFirst % 8));
+    const __m256i bit = _mm256_set1_epi32(0x08040201 << (first % 8));
     const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(spread, bit), bit);
-    return _mm256_and_si256(set, _mm256_set1_epi8(kValue));
+    return _mm256_and_si256(set, _mm256_set1_epi8(static_cast<char>(value)));
   }
   static I32 dot4_u8s8(I32 acc, Bytes u, Bytes s) {
     const __m256i pairs = _mm256_maddubs_epi16(u, s);
-    return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    return in_order(_mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))));
   }
   static Dots zero_dots() { return _mm256_setzero_si256(); }
   static Dots add_dots(Dots acc, Bytes u, Bytes s) {
-    return _mm256_add_epi16(acc, _mm256_maddubs_epi16(u, s));
+    return in_order(_mm256_add_epi16(acc, _mm256_maddubs_epi16(u, s)));
   }
   static I32 widen(Dots a) { return _mm256_madd_epi16(a, _mm256_set1_epi16(1)); }
+  static I32 make_scale(I32 scale) { return make_pair(scale, scale); }
+  static I32 add_scaled(I32 total, Dots dots, I32 scale) {
+    return _mm256_add_epi32(total, _mm256_madd_epi16(dots, scale));
+  }
+  static I32 make_pair(I32 a, I32 b) {
+    return _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xaa);
+  }
+  static I32 add_pairs(I32 total, I32 pairs, std::int32_t pair) {
+    return _mm256_add_epi32(total, _mm256_madd_epi16(pairs, _mm256_set1_epi32(pair)));
+  }
   // |a| <= 128 and |b| <= 127, so a pair's sum stays below 2^15.
   static I32 dot4_s8s8(I32 acc, Bytes a, Bytes b) {
     return dot4_u8s8(acc, _mm256_abs_epi8(a), _mm256_sign_epi8(b, a));
+  }
+
+ private:
+  // Compilers like to sum in a tree, for which the registers do not suffice.
+  static __m256i in_order(__m256i sum) {
+    asm("" : "+x"(sum));
+    return sum;
   }
 };
 

@@ -24,6 +24,15 @@ struct Scalar {
   };
 
   using Dots = I32;
+  using Weights = const std::uint8_t*;  // one block of eight interleaved rows
+
+  static constexpr int kWidth = 8;          // lanes
+  static constexpr bool kUnrolled = false;  // loops are spelled out for their constants
+  static constexpr bool kPanels = false;    // many rows of activations share unpacked weights
+  static constexpr int kTileRows = 1;       // rows of activations and cells of weight rows that a
+  static constexpr int kTileCells = 1;      // kernel keeps in registers
+  // Chunks whose products Dots can gather for codes of 0..top.
+  static constexpr int dot_depth(int /*top*/) { return 64; }
 
   template <class F>
   static F32 each(F f) {
@@ -131,26 +140,25 @@ struct Scalar {
   static I32 max_i32(I32 a, I32 b) {
     return each_i32([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
   }
-  template <std::int32_t kMask>
-  static I32 and_i32(I32 a) {
-    return each_i32([&](int i) { return a.v[i] & kMask; });
+  static I32 and_i32(I32 a, std::int32_t mask) {
+    return each_i32([&](int i) { return a.v[i] & mask; });
   }
-  template <int kBits>
-  static I32 shr_i32(I32 a) {  // logical
+  static I32 shr_i32(I32 a, int bits) {  // logical
     return each_i32([&](int i) {
-      return static_cast<std::int32_t>(static_cast<std::uint32_t>(a.v[i]) >> kBits);
+      return static_cast<std::int32_t>(static_cast<std::uint32_t>(a.v[i]) >> bits);
     });
   }
-  template <int kBits>
-  static I32 shl_i32(I32 a) {
+  static I32 shl_i32(I32 a, int bits) {
     return each_i32([&](int i) {
-      return static_cast<std::int32_t>(static_cast<std::uint32_t>(a.v[i]) << kBits);
+      return static_cast<std::int32_t>(static_cast<std::uint32_t>(a.v[i]) << bits);
     });
   }
-  static I32 load_u8_i32(const std::uint8_t* p) {
+  static I32 load_u8_i32(Weights w, std::size_t offset) {
+    const std::uint8_t* p = w + offset;
     return each_i32([=](int i) { return p[i]; });
   }
-  static I32 load_s8_i32(const std::uint8_t* p) {
+  static I32 load_s8_i32(Weights w, std::size_t offset) {
+    const std::uint8_t* p = w + offset;
     return each_i32([=](int i) { return static_cast<std::int8_t>(p[i]); });
   }
   // Stores each lane's low byte.
@@ -158,12 +166,22 @@ struct Scalar {
     for (int i = 0; i < 8; ++i) p[i] = static_cast<std::int8_t>(a.v[i] & 0xff);
   }
 
+  // Of the weights: the same offset in each group of eight rows.
+  static Weights weights(const std::uint8_t* const* groups) { return groups[0]; }
+  static Weights advance(Weights w, std::size_t bytes) { return w + bytes; }
+  static const std::uint8_t* group(Weights w, int /*index*/) { return w; }
+  static I32 load_i32(Weights w, std::size_t offset) { return load_i32(w + offset); }
+  static F32 load_f16(Weights w, std::size_t offset) { return load_f16(w + offset); }
+  static F32 load_bf16(Weights w, std::size_t offset) { return load_bf16(w + offset); }
+  static Bytes load_bytes(Weights w, std::size_t offset) { return load_bytes(w + offset); }
+
   // 32 bytes: lane i owns bytes 4 i .. 4 i + 3
   static Bytes load_bytes(const void* p) {
     Bytes out;
     std::memcpy(out.v, p, 32);
     return out;
   }
+  static void store_bytes(void* p, Bytes a) { std::memcpy(p, a.v, 32); }
   static Bytes broadcast4(const std::int8_t* p) {
     return each_byte([=](int i) { return p[i % 4]; });
   }
@@ -183,16 +201,15 @@ struct Scalar {
   static Bytes lookup(const std::int8_t (&values)[16], Bytes index) {
     return each_byte([&](int i) { return static_cast<std::uint8_t>(values[index.v[i]]); });
   }
-  // (byte >> kShift) & kMask, then << kLeft
-  template <int kShift, int kMask, int kLeft>
-  static Bytes bit_field(Bytes a) {
-    return each_byte([&](int i) { return ((a.v[i] >> kShift) & kMask) << kLeft; });
+  // (byte >> shift) & mask, then << left
+  static Bytes bit_field(Bytes a, int shift, int mask, int left) {
+    return each_byte([&](int i) { return ((a.v[i] >> shift) & mask) << left; });
   }
-  // Eight 32-bit masks: byte j of lane i is kValue where bit (kFirst + j) of word i is set, else 0.
-  template <int kFirst, int kValue>
-  static Bytes expand_bits(I32 words) {
+  // Byte j of lane i is `value` where bit (first + j) of word i is set, else 0. `first` is a
+  // multiple of four.
+  static Bytes expand_bits(I32 words, int first, int value) {
     return each_byte([&](int i) {
-      return (static_cast<std::uint32_t>(words.v[i / 4]) >> (kFirst + i % 4)) & 1u ? kValue : 0;
+      return (static_cast<std::uint32_t>(words.v[i / 4]) >> (first + i % 4)) & 1u ? value : 0;
     });
   }
   // acc + the four products of each lane; exact while u <= 127, or one operand pair's sum fits 16
@@ -211,6 +228,26 @@ struct Scalar {
   static Dots add_dots(Dots acc, Bytes u, Bytes s) { return dot4_u8s8(acc, u, s); }
   // The sum of each lane's products.
   static I32 widen(Dots a) { return a; }
+  // A part's scale, |scale| < 2^15, made ready; total + scale * the sum of each lane's products.
+  static I32 make_scale(I32 scale) { return scale; }
+  static I32 add_scaled(I32 total, Dots dots, I32 scale) {
+    return add_i32(total, mul_i32(scale, dots));
+  }
+  // Two numbers of 16 bits per lane, a's in the low half; total + the products of both with those
+  // of `pair`.
+  static I32 make_pair(I32 a, I32 b) {
+    return each_i32([&](int i) {
+      return static_cast<std::int32_t>((static_cast<std::uint32_t>(a.v[i]) & 0xffffu) |
+                                       static_cast<std::uint32_t>(b.v[i]) << 16);
+    });
+  }
+  static I32 add_pairs(I32 total, I32 pairs, std::int32_t pair) {
+    const auto low = [](std::int32_t x) { return static_cast<std::int16_t>(x & 0xffff); };
+    const auto high = [](std::int32_t x) { return static_cast<std::int16_t>(x >> 16); };
+    return each_i32([&](int i) {
+      return total.v[i] + low(pairs.v[i]) * low(pair) + high(pairs.v[i]) * high(pair);
+    });
+  }
   // b never holds -128.
   static I32 dot4_s8s8(I32 acc, Bytes a, Bytes b) {
     return each_i32([&](int i) {

@@ -1,0 +1,167 @@
+// Where the products of a block take their codes and scales from: the weights in place, or a panel,
+// to which they were unpacked once for many rows of activations.
+#pragma once
+
+#include "device/cpu/kernels/cell.h"
+#include "formats/format.h"
+#include "formats/unpacked.h"
+
+namespace strata {
+
+// How a format's codes are multiplied.
+template <int kPartElements, int kTop, Offset kKind>
+struct Shape {
+  static constexpr int kPart = kPartElements;
+  static constexpr int kTopCode = kTop;
+  static constexpr bool kSigned = kTop == kSignedCodes;
+  static constexpr Offset kOffset = kKind;
+};
+
+template <class F>
+constexpr bool kReadInPlace = requires {
+  F::kPart;
+};
+template <class F>
+constexpr bool kFloats = F::kElements == 1;
+
+template <class F>
+consteval auto shape_of() {
+  if constexpr (kReadInPlace<F>)
+    return Shape<F::kPart, F::kTopCode, F::kOffset>();
+  else
+    return Shape<16, kSignedCodes, Offset::kNone>();
+}
+
+// Elements of a panel: one block of formats with Q8Block256, several of those with Q8Block32.
+constexpr int kPanelElements = 256;
+
+// One cell's panel. Integers and floats share the places of what belongs to a part.
+template <class V>
+struct alignas(64) Panel {
+  std::uint8_t codes[kPanelElements / 4][4 * V::kWidth];
+  std::int32_t scales[16][V::kWidth];
+  std::int32_t offsets[16][V::kWidth];
+  float factor[V::kWidth];
+  float offset_factor[V::kWidth];
+};
+
+template <class V>
+struct FromPanel {
+  static constexpr bool kInPlace = false;
+  const Panel<V>* panel;
+
+  typename V::Bytes codes(int c) const { return V::load_bytes(panel->codes[c]); }
+  typename V::I32 scale(int part) const { return V::load_i32(panel->scales[part]); }
+  typename V::I32 offset_pair(int pair) const { return V::load_i32(panel->offsets[pair]); }
+  typename V::F32 factor() const { return V::load(panel->factor); }
+  typename V::F32 offset_factor() const { return V::load(panel->offset_factor); }
+  typename V::F32 part_factor(int part) const { return V::from_bits(scale(part)); }
+  typename V::F32 part_offset(int part) const { return V::from_bits(offset_pair(part)); }
+};
+
+template <class V, class F>
+struct InPlace {
+  static constexpr bool kInPlace = true;
+  typename V::Weights w;
+
+  [[gnu::always_inline]] typename V::Bytes codes(int c) const { return F::template codes<V>(w, c); }
+  // Ready for V::add_scaled, or plain where the codes have signs.
+  [[gnu::always_inline]] typename V::I32 scale(int part) const {
+    const auto s = F::template scale<V>(w, part);
+    if constexpr (F::kTopCode == kSignedCodes)
+      return s;
+    else
+      return V::make_scale(s);
+  }
+  // Of 32 elements, whose activations have two sums.
+  [[gnu::always_inline]] typename V::I32 offset_pair(int pair) const {
+    if constexpr (F::kPart == 32) {
+      const auto offset = F::template offset<V>(w, pair);
+      return V::make_pair(offset, offset);
+    } else {
+      return V::make_pair(F::template offset<V>(w, 2 * pair),
+                          F::template offset<V>(w, 2 * pair + 1));
+    }
+  }
+  [[gnu::always_inline]] typename V::F32 factor() const { return F::template factor<V>(w); }
+  [[gnu::always_inline]] typename V::F32 offset_factor() const {
+    return F::template offset_factor<V>(w);
+  }
+  [[gnu::always_inline]] typename V::F32 part_factor(int part) const {
+    return F::template factor<V>(w, part);
+  }
+  [[gnu::always_inline]] typename V::F32 part_offset(int part) const {
+    return F::template offset<V>(w, part);
+  }
+};
+
+// A number known to the compiler, as an argument.
+template <int kValue>
+struct Constant {
+  [[gnu::always_inline]] constexpr operator int() const { return kValue; }
+};
+
+// f(0) .. f(kCount - 1), spelled out where kSpellOut says so.
+template <bool kSpellOut, int kCount, int kFirst = 0, class F>
+[[gnu::always_inline]] inline void repeat(const F& f) {
+  if constexpr (!kSpellOut) {
+    for (int i = 0; i < kCount; ++i) f(i);
+  } else if constexpr (kFirst < kCount) {
+    f(Constant<kFirst>());
+    repeat<kSpellOut, kCount, kFirst + 1>(f);
+  }
+}
+
+// Codes and scales of block `index` of the panel, and of the whole panel its factors.
+template <class V, class F>
+void unpack_in_place(typename V::Weights w, int index, Panel<V>& panel) {
+  const InPlace<V, F> s{w};
+  constexpr int kChunks = F::kElements / 4;
+  constexpr int kParts = F::kElements / F::kPart;
+  repeat<V::kUnrolled, kChunks>([&](auto c) __attribute__((always_inline)) {
+    V::store_bytes(panel.codes[index * kChunks + c], s.codes(c));
+  });
+  repeat<V::kUnrolled, kParts>([&](auto p) __attribute__((always_inline)) {
+    auto* scale = panel.scales[index * kParts + p];
+    auto* offset = panel.offsets[index * kParts + p];
+    if constexpr (activation_kind<typename F::Activation>() == ActivationKind::kQ8x256) {
+      V::store_i32(scale, s.scale(p));
+    } else {
+      V::store_i32(scale, V::bits(s.part_factor(p)));
+      if constexpr (F::kOffset != Offset::kNone) V::store_i32(offset, V::bits(s.part_offset(p)));
+    }
+  });
+  if constexpr (activation_kind<typename F::Activation>() == ActivationKind::kQ8x256) {
+    V::store(panel.factor, s.factor());
+    if constexpr (F::kOffset == Offset::kOwnFactor)
+      V::store(panel.offset_factor, s.offset_factor());
+    if constexpr (F::kOffset != Offset::kNone)
+      repeat<V::kUnrolled, 8>([&](auto j) __attribute__((always_inline)) {
+        V::store_i32(panel.offsets[j], s.offset_pair(j));
+      });
+  }
+}
+
+template <class V, class F>
+void unpack_by_row(typename V::Weights w, Panel<V>& panel) {
+  for (int lane = 0; lane < V::kWidth; ++lane) {
+    const std::uint8_t* group = V::group(w, lane / kLanes);
+    const int row = lane % kLanes;
+    Unpacked u;
+    F::template unpack<V>(group + in_group(F::kFactor) + row * 2,
+                          group + in_group(F::kCodes) + row * F::kCodeBytes, u);
+    panel.factor[lane] = u.factor;
+    for (int j = 0; j < 16; ++j) panel.scales[j][lane] = u.scales[j];
+    for (int c = 0; c < 64; ++c) std::memcpy(panel.codes[c] + 4 * lane, u.codes + 4 * c, 4);
+  }
+}
+
+template <class V, class F>
+void unpack(typename V::Weights w, int index, Panel<V>& panel) {
+  if constexpr (kReadInPlace<F>)
+    unpack_in_place<V, F>(w, index, panel);
+  else
+    unpack_by_row<V, F>(w, panel);
+}
+
+}  // namespace strata
