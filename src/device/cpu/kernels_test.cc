@@ -5,9 +5,9 @@
 
 #include <bit>
 #include <cmath>
-#include <random>
 
 #include "device/cpu/isa_select.h"
+#include "device/cpu/test_support.h"
 #include "formats/activation.h"
 #include "formats/all.h"
 #include "formats/registry.h"
@@ -15,13 +15,7 @@
 namespace strata {
 namespace {
 
-std::vector<float> noise(std::size_t n, std::uint32_t seed, float scale = 1.0f) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0.0f, scale);
-  std::vector<float> out(n);
-  for (float& x : out) x = normal(random);
-  return out;
-}
+using testing::noise;
 
 std::vector<const KernelTable*> all_kernels() {
   std::vector<const KernelTable*> tables;
