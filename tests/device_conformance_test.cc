@@ -188,8 +188,10 @@ std::vector<DeviceCase> devices() {
   std::vector<DeviceCase> cases = {{"fake", make_fake_device},
                                    {"cpu_scalar_1", make_cpu<Isa::kScalar, 1>},
                                    {"cpu_scalar_3", make_cpu<Isa::kScalar, 3>}};
-  for (const Isa isa : runnable_isas())
+  for (const Isa isa : runnable_isas()) {
     if (isa == Isa::kAvx2) cases.push_back({"cpu_avx2_2", make_cpu<Isa::kAvx2, 2>});
+    if (isa == Isa::kAvx512) cases.push_back({"cpu_avx512_2", make_cpu<Isa::kAvx512, 2>});
+  }
   for (std::size_t i = 0, count = cases.size(); i < count; ++i)
     cases.push_back({cases[i].name + "_hybrid", cases[i].make, true});
   return cases;

@@ -7,7 +7,7 @@
 
 namespace strata {
 
-enum class Isa : std::uint8_t { kBest, kScalar, kAvx2 };
+enum class Isa : std::uint8_t { kBest, kScalar, kAvx2, kAvx512 };
 
 struct CpuOptions {
   int threads = 1;
@@ -22,7 +22,8 @@ struct CpuOptions {
 // Fails with kUnsupported when the processor lacks the ISA asked for.
 Result<std::unique_ptr<Device>> make_cpu_device(const CpuOptions& options);
 
-// "scalar", "avx2" or "best"; nullopt for another name.
+// The names --isa knows; nullopt for another.
+std::vector<std::string> isa_names();
 std::optional<Isa> isa_by_name(std::string_view name);
 
 }  // namespace strata

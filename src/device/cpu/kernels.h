@@ -139,5 +139,6 @@ struct KernelTable {
 // One exported symbol per ISA file.
 extern const KernelTable kScalarKernels;
 extern const KernelTable kAvx2Kernels;
+extern const KernelTable kAvx512Kernels;
 
 }  // namespace strata

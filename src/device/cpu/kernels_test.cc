@@ -124,13 +124,14 @@ void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b) 
 
 class EveryFormat : public ::testing::TestWithParam<FormatId> {};
 
-// Row counts around the group of 8, activation counts past the tile of 4, columns past a segment.
+// Row counts around the groups of 8 and cells of 16, activation counts past the tiles, columns past
+// a segment.
 TEST_P(EveryFormat, MatMulGivesTheSameBitsOnEveryIsa) {
   const auto* ops = find_format(GetParam());
-  for (const std::int64_t rows : {1, 7, 8, 19})
+  for (const std::int64_t rows : {1, 7, 8, 29})
     for (const std::int64_t columns : {256, 4096 + 512}) {
       const Matrix m(GetParam(), rows, columns, 7);
-      for (const std::int64_t count : {1, 2, 3, 4, 5, 9}) {
+      for (const std::int64_t count : {1, 2, 3, 4, 5, 11}) {
         const Activations a(kScalarKernels, ops->activation, count, columns, 11);
         const auto expected = multiply(kScalarKernels, m, a);
         for (const KernelTable* kernels : all_kernels()) {

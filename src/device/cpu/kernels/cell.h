@@ -25,8 +25,8 @@ template <class V, class F>
 void gather_block(const std::uint8_t* rows, std::int64_t row_bytes, int count, std::int64_t block,
                   std::uint8_t* out) {
   for (int i = 0; i < F::kBytes * kLanes; ++i) out[i] = 0;
-  for (int lane = 0; lane < count; ++lane)
-    gather_fields<V, F>(rows + lane * row_bytes + block * F::kBytes, lane, out);
+  for (int lane = 0; lane < kLanes; ++lane)
+    if (lane < count) gather_fields<V, F>(rows + lane * row_bytes + block * F::kBytes, lane, out);
 }
 
 // Rows [row, row + count()) of a task's weights. Lanes behind them repeat others or are zero.

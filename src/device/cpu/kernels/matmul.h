@@ -9,6 +9,27 @@ namespace strata {
 
 constexpr std::int64_t kSegmentColumns = 4096;
 
+// f(n) with n as a constant, which is at most kMost.
+template <int kMost, class F>
+void with_constant(std::int64_t n, const F& f) {
+  if constexpr (kMost > 0) {
+    if (n == kMost)
+      f(Constant<kMost>());
+    else
+      with_constant<kMost - 1>(n, f);
+  }
+}
+
+// f(n, first) for tiles of at most kMost rows, as even as they can be.
+template <int kMost, class F>
+void for_tiles(std::int64_t rows, const F& f) {
+  for (std::int64_t first = 0, tiles = (rows + kMost - 1) / kMost; first < rows; --tiles) {
+    const std::int64_t count = (rows - first + tiles - 1) / tiles;
+    with_constant<kMost>(count, [&](auto n) { f(n, first); });
+    first += count;
+  }
+}
+
 template <class V, class F>
 class MatMul {
  public:
@@ -22,8 +43,9 @@ class MatMul {
 
  private:
   using A = typename F::Activation;
-  using S = decltype(shape_of<F>());
-  static constexpr int kFewRows = 4;
+  using S = decltype(panel_shape_of<V, F>());
+  // Blocks of smaller parts take long to read, so that a panel pays sooner.
+  static constexpr int kFewRows = kReadInPlace<F> && S::kPart == 32 ? V::kFewRows : 4;
   static constexpr std::int64_t kSegmentBlocks = kSegmentColumns / F::kElements;
   // Blocks of activations that a block of weights covers.
   static constexpr std::int64_t kActivationBlocks = F::kElements / activation_elements<A>();
@@ -42,14 +64,8 @@ class MatMul {
 
   template <int G>
   void few_rows_of(std::int64_t row) {
-    std::int64_t r = 0;
-    for (; t_.count - r >= 4; r += 4) cells_times_rows<G, 4>(row, r);
-    switch (t_.count - r) {
-      case 3: return cells_times_rows<G, 3>(row, r);
-      case 2: return cells_times_rows<G, 2>(row, r);
-      case 1: return cells_times_rows<G, 1>(row, r);
-      default: return;
-    }
+    for_tiles<kFloats<F> ? V::kTileRows : 4>(
+        t_.count, [&](auto rows, std::int64_t first) { cells_times_rows<G, rows>(row, first); });
   }
 
   template <int G, int R>
@@ -130,22 +146,9 @@ class MatMul {
   void multiply_panels(Workspace& space, int cells, std::int64_t first, std::int64_t rows,
                        std::int64_t block, int count, bool starts) {
     const int parts = count * (F::kElements / S::kPart);
-    constexpr int kRows = V::kTileRows;
-    std::int64_t r = 0;
-    for (; r + kRows <= rows; r += kRows)
-      tile_row<kRows>(space, cells, first, r, block, parts, starts);
-    rest_of_rows<kRows - 1>(space, cells, first, r, rows - r, block, parts, starts);
-  }
-
-  template <int R>
-  void rest_of_rows(Workspace& space, int cells, std::int64_t first, std::int64_t r,
-                    std::int64_t left, std::int64_t block, int parts, bool starts) {
-    if constexpr (R > 0) {
-      if (left == R)
-        tile_row<R>(space, cells, first, r, block, parts, starts);
-      else
-        rest_of_rows<R - 1>(space, cells, first, r, left, block, parts, starts);
-    }
+    for_tiles<V::kTileRows>(rows, [&](auto tile, std::int64_t r) {
+      tile_row<tile>(space, cells, first, r, block, parts, starts);
+    });
   }
 
   template <int R>

@@ -23,11 +23,12 @@ constexpr CacheKernels cache_kernels() {
   return {attention_partial<V, E>, store_keys<E>, store_values<E>};
 }
 
-template <class V>
+// Matrix products in vocabulary M, all else in V of eight lanes, whose order is pinned.
+template <class V, class M = V>
 constexpr KernelTable make_kernel_table(const char* name) {
   KernelTable table{};
   table.name = name;
-  add_matmuls<V>(table, AllFormats{});
+  add_matmuls<M>(table, AllFormats{});
   table.quantize_q8x32 = quantize_q8x32<V>;
   table.quantize_q8x256 = quantize_q8x256<V>;
   table.rms_norm = rms_norm<V>;
@@ -55,9 +56,9 @@ constexpr KernelTable make_kernel_table(const char* name) {
   table.exp_scaled = exp_scaled<V>;
   table.dot = dot<V>;
   table.state_step = state_step<V>;
-  table.peak_int8 = peak_int8<V>;
-  table.peak_f32 = peak_f32<V>;
-  table.read_words = read_words<V>;
+  table.peak_int8 = peak_int8<M>;
+  table.peak_f32 = peak_f32<M>;
+  table.read_words = read_words<M>;
   return table;
 }
 
