@@ -190,6 +190,7 @@ std::vector<DeviceCase> devices() {
                                    {"cpu_scalar_3", make_cpu<Isa::kScalar, 3>}};
   for (const Isa isa : runnable_isas()) {
     if (isa == Isa::kAvx2) cases.push_back({"cpu_avx2_2", make_cpu<Isa::kAvx2, 2>});
+    if (isa == Isa::kAvxVnni) cases.push_back({"cpu_avxvnni_2", make_cpu<Isa::kAvxVnni, 2>});
     if (isa == Isa::kAvx512) cases.push_back({"cpu_avx512_2", make_cpu<Isa::kAvx512, 2>});
   }
   for (std::size_t i = 0, count = cases.size(); i < count; ++i)

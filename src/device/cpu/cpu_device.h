@@ -7,7 +7,7 @@
 
 namespace strata {
 
-enum class Isa : std::uint8_t { kBest, kScalar, kAvx2, kAvx512 };
+enum class Isa : std::uint8_t { kBest, kScalar, kAvx2, kAvxVnni, kAvx512 };
 
 struct CpuOptions {
   int threads = 1;

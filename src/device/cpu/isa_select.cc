@@ -10,8 +10,11 @@ namespace strata {
 namespace {
 
 // Best first, then slowest first.
-constexpr std::pair<std::string_view, Isa> kNames[] = {
-    {"best", Isa::kBest}, {"scalar", Isa::kScalar}, {"avx2", Isa::kAvx2}, {"avx512", Isa::kAvx512}};
+constexpr std::pair<std::string_view, Isa> kNames[] = {{"best", Isa::kBest},
+                                                       {"scalar", Isa::kScalar},
+                                                       {"avx2", Isa::kAvx2},
+                                                       {"avxvnni", Isa::kAvxVnni},
+                                                       {"avx512", Isa::kAvx512}};
 
 #if defined(__x86_64__)
 // Half-precision conversion: leaf 1, ECX bit 29. Not every compiler's builtin knows its name.
@@ -23,6 +26,11 @@ bool has_f16c() {
 // The builtins ask whether the system saves the registers, too.
 bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+}
+// Leaf 7, subleaf 1, EAX bit 4.
+bool has_avxvnni() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && ((eax >> 4) & 1u) != 0;
 }
 bool has_avx512() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -37,6 +45,7 @@ std::vector<Isa> runnable_isas() {
   std::vector<Isa> isas = {Isa::kScalar};
 #if defined(__x86_64__)
   if (has_avx2()) isas.push_back(Isa::kAvx2);
+  if (has_avx2() && has_avxvnni()) isas.push_back(Isa::kAvxVnni);
   if (has_avx2() && has_avx512()) isas.push_back(Isa::kAvx512);
 #endif
   return isas;
@@ -51,6 +60,7 @@ Result<const KernelTable*> select_kernels(Isa isa) {
   }
 #if defined(__x86_64__)
   if (isa == Isa::kAvx2) return &kAvx2Kernels;
+  if (isa == Isa::kAvxVnni) return &kAvxVnniKernels;
   if (isa == Isa::kAvx512) return &kAvx512Kernels;
 #endif
   return &kScalarKernels;

@@ -139,6 +139,7 @@ struct KernelTable {
 // One exported symbol per ISA file.
 extern const KernelTable kScalarKernels;
 extern const KernelTable kAvx2Kernels;
+extern const KernelTable kAvxVnniKernels;
 extern const KernelTable kAvx512Kernels;
 
 }  // namespace strata
