@@ -57,10 +57,13 @@ class Cell {
 
   // Asks for what comes some time after block b. Processors follow a stream by themselves, but not
   // far enough, and not across pages.
-  [[gnu::always_inline]] void prefetch(std::int64_t b) const {
+  // `cells` of them are read side by side, so that behind a group comes one of the next cells.
+  [[gnu::always_inline]] void prefetch(std::int64_t b, int cells) const {
     constexpr std::int64_t kAhead = 4096;
     if (kBlock < kLine && b * kBlock % kLine != 0) return;
-    fetch(b * kBlock + kAhead, kBlock);
+    const std::int64_t size = kLanes * row_bytes_;
+    const std::int64_t offset = b * kBlock + kAhead;
+    fetch(offset < size ? offset : offset + (cells * kGroups - 1) * size, kBlock);
   }
   // Asks for blocks [b, b + count), or, behind the last, for the first of `rows` rows further on.
   void prefetch_panel(std::int64_t b, std::int64_t count, std::int64_t rows) const {

@@ -41,6 +41,15 @@ class MatMul {
     few_rows();
   }
 
+  // Whatever the number of rows.
+  void few_rows() {
+    constexpr int kCells = kFloats<F> ? V::kTileCells : 1;
+    std::int64_t row = t_.first_row;
+    for (; row + (kCells - 1) * V::kWidth < t_.last_row; row += kCells * V::kWidth)
+      few_rows_of<kCells>(row);
+    for (; row < t_.last_row; row += V::kWidth) few_rows_of<1>(row);
+  }
+
  private:
   using A = typename F::Activation;
   using S = decltype(panel_shape_of<V, F>());
@@ -52,14 +61,6 @@ class MatMul {
 
   const A* activations(std::int64_t row) const {
     return static_cast<const A*>(t_.activations[row]);
-  }
-
-  void few_rows() {
-    constexpr int kCells = kFloats<F> ? V::kTileCells : 1;
-    std::int64_t row = t_.first_row;
-    for (; row + (kCells - 1) * V::kWidth < t_.last_row; row += kCells * V::kWidth)
-      few_rows_of<kCells>(row);
-    for (; row < t_.last_row; row += V::kWidth) few_rows_of<1>(row);
   }
 
   template <int G>
@@ -84,7 +85,7 @@ class MatMul {
       for (; b < last; ++b) {
         typename V::Weights w[G];
         for (int g = 0; g < G; ++g) {
-          cells[g].prefetch(b);
+          cells[g].prefetch(b, G);
           w[g] = cells[g].block(b);
         }
         multiply_block<V, F, G, R>(w, a, acc);
@@ -212,6 +213,8 @@ class MatMul {
 
 template <class V, class F>
 void matmul(const MatMulTask& task) {
+  if constexpr (V::kStreamRows > 0)
+    if (task.count <= V::kStreamRows) return MatMul<typename V::Narrow, F>(task).few_rows();
   MatMul<V, F>(task).run();
 }
 

@@ -22,6 +22,7 @@ struct Avx2 {
   static constexpr bool kUnrolled = true;
   static constexpr bool kRaised = false;
   static constexpr bool kPanels = true;
+  static constexpr int kStreamRows = 0;
   static constexpr int kFewRows = 4;
   static constexpr int kTileRows = 4;
   static constexpr int kTileCells = 2;

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "device/cpu/simd/avx2.h"
+
 namespace strata {
 namespace {
 
@@ -24,6 +26,9 @@ struct Avx512 {
   static constexpr bool kUnrolled = true;
   static constexpr bool kPanels = true;
   static constexpr bool kRaised = true;
+  // For so few rows memory is the limit, and it gives one stream of weights faster than two.
+  using Narrow = Avx2;
+  static constexpr int kStreamRows = 4;
   static constexpr int kFewRows = 8;
   static constexpr int kTileRows = 6;
   static constexpr int kTileCells = 2;
