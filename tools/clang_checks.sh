@@ -13,8 +13,8 @@ check_format() {
   echo "clang-format: ${#sources[@]} files are formatted"
 }
 
-# The test macros of GoogleTest make the globals that one of the checks is there to find. The build may
-# name warnings that only g++ has.
+# The test macros of GoogleTest make the globals that one of the checks is there to find. The build
+# may name warnings that only g++ has.
 tidy_one() {
   local options=(--quiet -p "$1" --extra-arg=-Wno-unknown-warning-option)
   [[ "$2" != *_test.cc ]] ||
