@@ -65,12 +65,12 @@ class MatMul {
 
   template <int G>
   void few_rows_of(std::int64_t row) {
-    for_tiles<kFloats<F> ? V::kTileRows : 4>(
+    for_tiles<kFloats<F> ? V::kTileRows : kFewRows>(
         t_.count, [&](auto rows, std::int64_t first) { cells_times_rows<G, rows>(row, first); });
   }
 
   template <int G, int R>
-  void cells_times_rows(std::int64_t row, std::int64_t first) {
+  [[gnu::noinline]] void cells_times_rows(std::int64_t row, std::int64_t first) {
     Cell<V, F> cells[G];
     for (int g = 0; g < G; ++g) cells[g].start(t_, row + g * V::kWidth);
     const A* a[R];
@@ -164,8 +164,8 @@ class MatMul {
   }
 
   template <int G, int R>
-  static void tile(Workspace& space, int cell, std::int64_t row, const A* const* a, int parts,
-                   bool starts) {
+  [[gnu::noinline]] static void tile(Workspace& space, int cell, std::int64_t row,
+                                     const A* const* a, int parts, bool starts) {
     FromPanel<V> sources[G];
     for (int g = 0; g < G; ++g) sources[g] = {&space.panels[cell + g]};
     typename V::F32 acc[G][R];
