@@ -21,6 +21,8 @@ struct MatMulTask {
   std::int64_t count;
 };
 using MatMulKernel = void (*)(const MatMulTask& task);
+// Does so many rounds of arithmetic that waits for no memory; returns the operations.
+using PeakKernel = std::int64_t (*)(std::int64_t rounds);
 
 struct PositionRange {  // inclusive
   Position first;
@@ -128,10 +130,9 @@ struct KernelTable {
   // A recurrent state's step: s = s * decay + u * b element by element; the dot product of s and c.
   float (*state_step)(float* s, const float* decay, float u, const float* b, const float* c,
                       std::int64_t n);
-  // Only to measure with: rounds of arithmetic that waits for no memory. Return the operations
-  // done, a multiply-add being two.
-  std::int64_t (*peak_int8)(std::int64_t rounds);
-  std::int64_t (*peak_f32)(std::int64_t rounds);
+  // Only to measure with. A multiply-add counts as two operations.
+  PeakKernel peak_int8, peak_f32;
+  PeakKernel matmul_peak[kMaxFormats];  // the bare loop of the format's products
   // Likewise: reads `bytes`, a multiple of 256, in order and returns the OR of the words.
   std::uint32_t (*read_words)(const void* words, std::int64_t bytes);
 };

@@ -1,10 +1,11 @@
 // The matrix product of every format, by ISA and by rows that share a weight, on one thread and
-// against the arithmetic the processor can do at most. The weights lie in the caches: what memory
-// adds is for whole models to show.
+// against the bare loop of such products. The weights lie in the caches: what memory adds is for
+// whole models to show.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <vector>
 
 #include "device/cpu/isa_select.h"
@@ -58,7 +59,7 @@ double seconds_since(Clock::time_point start) {
 }
 
 // Operations per second: the best of some runs of several milliseconds.
-double peak_rate(std::int64_t (*peak)(std::int64_t rounds)) {
+double peak_rate(PeakKernel peak) {
   double best = 0;
   for (std::int64_t rounds = 16, good_runs = 0; good_runs < 8;) {
     const auto start = Clock::now();
@@ -74,13 +75,8 @@ double peak_rate(std::int64_t (*peak)(std::int64_t rounds)) {
   return best;
 }
 
-struct Peaks {
-  double int8;
-  double f32;
-};
-
 void multiply(benchmark::State& state, const KernelTable& kernels, const FormatOps& format,
-              const Peaks& peaks) {
+              double peak) {
   const auto count = static_cast<std::size_t>(state.range(0));
   const std::vector<std::uint8_t> weights = interleaved_weights(format);
   const std::vector<std::vector<float>> rows(count, activation_row(kernels, format.activation));
@@ -102,7 +98,6 @@ void multiply(benchmark::State& state, const KernelTable& kernels, const FormatO
   const double runs_per_second = static_cast<double>(state.iterations()) / seconds_since(start);
   const double operations =
       2.0 * kColumns * kWeightRows * static_cast<double>(count) * runs_per_second;
-  const double peak = format.activation == ActivationKind::kF32 ? peaks.f32 : peaks.int8;
   state.counters["GOP/s"] = operations * 1e-9;
   state.counters["weight_GB/s"] = static_cast<double>(weights.size()) * runs_per_second * 1e-9;
   state.counters["peak_%"] = 100 * operations / peak;
@@ -111,14 +106,17 @@ void multiply(benchmark::State& state, const KernelTable& kernels, const FormatO
 bool register_all() {
   for (const Isa isa : runnable_isas()) {
     const KernelTable& kernels = **select_kernels(isa);
-    const Peaks peaks = {peak_rate(kernels.peak_int8), peak_rate(kernels.peak_f32)};
+    std::map<PeakKernel, double> peaks;
     for (std::uint32_t id = 0; id < kMaxFormats; ++id) {
       const FormatOps* format = find_format(static_cast<FormatId>(id));
       if (format == nullptr) continue;
+      const PeakKernel kernel = kernels.matmul_peak[id];
+      if (!peaks.contains(kernel)) peaks[kernel] = peak_rate(kernel);
+      const double peak = peaks[kernel];
       auto* registered = benchmark::RegisterBenchmark(
           fmt::format("matmul/{}/{}", kernels.name, format->info.name).c_str(),
-          [&kernels, format, peaks](benchmark::State& state) {
-            multiply(state, kernels, *format, peaks);
+          [&kernels, format, peak](benchmark::State& state) {
+            multiply(state, kernels, *format, peak);
           });
       for (const std::int64_t rows : kActivationRows) registered->Arg(rows);
       registered->ArgName("rows")->Unit(benchmark::kMicrosecond);

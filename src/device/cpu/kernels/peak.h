@@ -24,7 +24,22 @@ template <class T>
   }
 }
 
+// How products are summed.
+template <class V, bool kSigned>
+struct Sum {
+  typename V::Dots value = V::zero_dots();
+  void add(typename V::Bytes a, typename V::Bytes b) { value = V::add_dots(value, a, b); }
+  typename V::I32 total() const { return V::widen(value); }
+};
 template <class V>
+struct Sum<V, true> {
+  typename V::I32 value = V::zero_i32();
+  void add(typename V::Bytes a, typename V::Bytes b) { value = V::dot4_s8s8(value, a, b); }
+  typename V::I32 total() const { return value; }
+};
+
+// Of codes without a sign that are small enough for the ISA's cheapest sums, or of signed ones.
+template <class V, bool kSigned>
 std::int64_t peak_int8(std::int64_t rounds) {
   // As many accumulators as hide the latency of a chain and fit sixteen registers.
   constexpr int kRows = 3;
@@ -41,22 +56,19 @@ std::int64_t peak_int8(std::int64_t rounds) {
     touch(left);
     touch(right);
     typename V::Bytes a[kRows];
-    typename V::Dots acc[kRows][kColumns];
-    for (int i = 0; i < kRows; ++i) {
-      a[i] = V::load_bytes(left + i * kBytes);
-      for (int j = 0; j < kColumns; ++j) acc[i][j] = V::zero_dots();
-    }
+    Sum<V, kSigned> acc[kRows][kColumns];
+    for (int i = 0; i < kRows; ++i) a[i] = V::load_bytes(left + i * kBytes);
     const std::uint8_t* at = right;
     for (int step = 0; step < kPeakSteps; ++step)
       for (int j = 0; j < kColumns; ++j, at += kBytes) {
         const auto b = V::load_bytes(at);
         for (int i = 0; i < kRows; ++i) {
-          acc[i][j] = V::add_dots(acc[i][j], a[i], b);
-          keep_in_register(acc[i][j]);
+          acc[i][j].add(a[i], b);
+          keep_in_register(acc[i][j].value);
         }
       }
     for (int i = 0; i < kRows; ++i)
-      for (int j = 0; j < kColumns; ++j) total = V::add_i32(total, V::widen(acc[i][j]));
+      for (int j = 0; j < kColumns; ++j) total = V::add_i32(total, acc[i][j].total());
   }
   const auto kept = total;
   touch(&kept);

@@ -13,9 +13,18 @@
 
 namespace strata {
 
+template <class V, class F>
+constexpr auto peak_of() {
+  if constexpr (kFloats<F>)
+    return peak_f32<V>;
+  else
+    return peak_int8<V, decltype(panel_shape_of<V, F>())::kSigned>;
+}
+
 template <class V, class... F>
 constexpr void add_matmuls(KernelTable& table, FormatList<F...>) {
   ((table.matmul[static_cast<int>(F::kId)] = matmul<V, F>), ...);
+  ((table.matmul_peak[static_cast<int>(F::kId)] = peak_of<V, F>()), ...);
 }
 
 template <class V, class E>
@@ -56,7 +65,7 @@ constexpr KernelTable make_kernel_table(const char* name) {
   table.exp_scaled = exp_scaled<V>;
   table.dot = dot<V>;
   table.state_step = state_step<V>;
-  table.peak_int8 = peak_int8<M>;
+  table.peak_int8 = peak_int8<M, false>;
   table.peak_f32 = peak_f32<M>;
   table.read_words = read_words<M>;
   return table;
