@@ -108,15 +108,17 @@ class OpRunner {
   ActivationKind kind_for(FormatId format) const;
   const void* activation_row(const Rows& in, ActivationKind kind, std::int64_t row,
                              std::int64_t first_column = 0) const;
-  // out[i] = weights * activations[i] for this worker's share of a slice's rows.
-  void multiply(const WeightView& view, std::int64_t slice, std::int64_t count);
+  // out[i] = weights * activations[i], scaled and biased, of this worker's part of a slice's rows:
+  // its share, or for many rows what it comes to.
+  void multiply(const WeightView& view, const Projection& projection, std::int64_t slice,
+                std::int64_t count);
   void multiply_piece(const WeightView& view, const RowPiece& piece, Worker::Range range,
                       std::int64_t count);
   void multiply_reference(const WeightView& view, const RowPiece& piece, Worker::Range range,
                           std::int64_t count);
-  // Scale and bias of this worker's share of a slice's rows of out[i].
-  void finish(const WeightView& view, const Projection& projection, std::int64_t slice,
-              std::int64_t count);
+  // Scale and bias of these rows of out[i].
+  void finish(const Projection& projection, std::int64_t slice, std::int64_t slice_rows,
+              Worker::Range range, std::int64_t count);
   void order_by_expert(const Rows& ids, std::int64_t experts);
 
   CpuSegment& s_;

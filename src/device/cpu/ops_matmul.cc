@@ -6,6 +6,11 @@
 namespace strata {
 namespace {
 
+// Weight rows that a worker takes at least, as many as share a panel's activations.
+constexpr std::int64_t kPartRows = 64;
+// For so few rows of activations memory is the limit, which one long stream per worker uses best.
+constexpr std::int64_t kStreamRows = 4;
+
 std::int64_t activation_bytes(ActivationKind kind, std::int64_t columns) {
   switch (kind) {
     case ActivationKind::kQ8x32: return columns / 32 * std::int64_t{sizeof(Q8Block32)};
@@ -52,14 +57,22 @@ void OpRunner::prepare_activations(const Rows& in, const std::vector<Projection>
   w_.barrier();
 }
 
-void OpRunner::multiply(const WeightView& view, std::int64_t slice, std::int64_t count) {
+void OpRunner::multiply(const WeightView& view, const Projection& projection, std::int64_t slice,
+                        std::int64_t count) {
   for (const RowPiece& piece : view.slice(slice)) {
-    const auto range = w_.share(piece.rows, kLanes);
-    if (range.first == range.last) continue;
-    if (s_.reference)
-      multiply_reference(view, piece, range, count);
+    const auto part = [&](Worker::Range range) {
+      if (range.first == range.last) return;
+      if (s_.reference)
+        multiply_reference(view, piece, range, count);
+      else
+        multiply_piece(view, piece, range, count);
+      finish(projection, slice, view.rows,
+             {piece.first_row + range.first, piece.first_row + range.last}, count);
+    };
+    if (count <= kStreamRows)
+      part(w_.share(piece.rows, kLanes));
     else
-      multiply_piece(view, piece, range, count);
+      w_.each_part(piece.rows, kPartRows, part);
   }
 }
 
@@ -98,19 +111,16 @@ void OpRunner::multiply_reference(const WeightView& view, const RowPiece& piece,
   }
 }
 
-void OpRunner::finish(const WeightView& view, const Projection& projection, std::int64_t slice,
-                      std::int64_t count) {
+void OpRunner::finish(const Projection& projection, std::int64_t slice, std::int64_t slice_rows,
+                      Worker::Range range, std::int64_t count) {
   if (!projection.scale && !projection.bias) return;
   const float scale = projection.scale ? vector(*projection.scale)[slice] : 1.0f;
-  const float* bias = projection.bias ? vector(*projection.bias) + slice * view.rows : nullptr;
-  for (const RowPiece& piece : view.slice(slice)) {
-    const auto range = w_.share(piece.rows, kLanes);
-    for (std::int64_t i = 0; i < count; ++i) {
-      float* out = scratch_.outs[static_cast<std::size_t>(i)] + piece.first_row;
-      for (std::int64_t row = range.first; row < range.last; ++row) {
-        out[row] *= scale;
-        if (bias != nullptr) out[row] += bias[piece.first_row + row];
-      }
+  const float* bias = projection.bias ? vector(*projection.bias) + slice * slice_rows : nullptr;
+  for (std::int64_t i = 0; i < count; ++i) {
+    float* out = scratch_.outs[static_cast<std::size_t>(i)];
+    for (std::int64_t row = range.first; row < range.last; ++row) {
+      out[row] *= scale;
+      if (bias != nullptr) out[row] += bias[row];
     }
   }
 }
@@ -129,8 +139,7 @@ void OpRunner::apply(const MatMulOp& op) {
         scratch_.activations[at] = activation_row(in, kind, i, part * view.columns);
         scratch_.outs[at] = out.row(i) + part * view.rows;
       }
-      multiply(view, part, in.count);
-      finish(view, projection, part, in.count);
+      multiply(view, projection, part, in.count);
     }
   }
 }
@@ -174,10 +183,7 @@ void OpRunner::apply(const ExpertMatMulOp& op) {
             activation_row(in, kind, routed_input ? routed : routed / op.used);
         scratch_.outs[at] = out.row(routed);
       }
-      if (last > first) {
-        multiply(view, expert, last - first);
-        finish(view, projection, expert, last - first);
-      }
+      if (last > first) multiply(view, projection, expert, last - first);
       first = last;
     }
   }
