@@ -12,17 +12,17 @@ namespace {
 
 namespace json = boost::json;
 
-json::string text_of(std::string_view text) { return json::string(replace_invalid_utf8(text)); }
+json::string json_text(std::string_view text) { return json::string(replace_invalid_utf8(text)); }
 
 // The shortest decimal that means the same number in the file's own width.
 json::value real_of(double value, ValueType type) {
-  if (!std::isfinite(value)) return text_of(fmt::format("{}", value));
+  if (!std::isfinite(value)) return json_text(fmt::format("{}", value));
   if (type != ValueType::kFloat32) return value;
   return std::strtod(fmt::format("{}", static_cast<float>(value)).c_str(), nullptr);
 }
 
 // The depth of nested arrays is capped by the reader.
-json::value array_of(const MetadataArray& array) {
+json::value json_array(const MetadataArray& array) {
   json::array out;
   if (const auto flags = array.as_bools(); flags.ok()) {
     for (const bool flag : *flags) out.emplace_back(flag);
@@ -31,8 +31,8 @@ json::value array_of(const MetadataArray& array) {
   } else if (const auto reals = array.as_floats(); reals.ok()) {
     for (const double real : *reals) out.push_back(real_of(real, array.element_type));
   }
-  for (const std::string_view text : array.strings) out.push_back(text_of(text));
-  for (const MetadataArray& inner : array.arrays) out.push_back(array_of(inner));
+  for (const std::string_view text : array.strings) out.push_back(json_text(text));
+  for (const MetadataArray& inner : array.arrays) out.push_back(json_array(inner));
   return out;
 }
 
@@ -41,8 +41,8 @@ json::value value_of(const MetadataEntry& entry) {
   if (const auto* natural = std::get_if<std::uint64_t>(&entry.value)) return *natural;
   if (const auto* integer = std::get_if<std::int64_t>(&entry.value)) return *integer;
   if (const auto* real = std::get_if<double>(&entry.value)) return real_of(*real, entry.type);
-  if (const auto* text = std::get_if<std::string_view>(&entry.value)) return text_of(*text);
-  return array_of(std::get<MetadataArray>(entry.value));
+  if (const auto* text = std::get_if<std::string_view>(&entry.value)) return json_text(*text);
+  return json_array(std::get<MetadataArray>(entry.value));
 }
 
 void put(json::object& out, std::string_view name, const Metadata& metadata, std::string_view key) {
@@ -56,7 +56,7 @@ void put_all(json::object& out, const Metadata& metadata, std::string_view prefi
     if (key.size() <= prefix.size() + suffix.size()) continue;
     if (!key.starts_with(prefix) || !key.ends_with(suffix)) continue;
     const auto name = key.substr(prefix.size(), key.size() - prefix.size() - suffix.size());
-    put(out, text_of(name), metadata, key);
+    put(out, json_text(name), metadata, key);
   }
 }
 
@@ -113,7 +113,7 @@ json::object special_tokens(const Metadata& metadata) {
     if (tokens.ok() && (id.is_int64() || id.is_uint64())) {
       const auto index =
           id.is_int64() ? static_cast<std::uint64_t>(id.get_int64()) : id.get_uint64();
-      if (index < (*tokens)->strings.size()) token["text"] = text_of((*tokens)->strings[index]);
+      if (index < (*tokens)->strings.size()) token["text"] = json_text((*tokens)->strings[index]);
     }
     out[name] = std::move(token);
   }
@@ -152,7 +152,7 @@ json::array tensors_of(const GgufFile& file) {
   for (const TensorInfo& tensor : file.tensors()) {
     json::array shape;
     for (std::uint32_t d = 0; d < tensor.dimensions; ++d) shape.emplace_back(tensor.shape[d]);
-    out.push_back(json::object{{"name", text_of(tensor.name)},
+    out.push_back(json::object{{"name", json_text(tensor.name)},
                                {"format", json::string(format_name(tensor.format))},
                                {"shape", std::move(shape)},
                                {"bytes", tensor.bytes},
@@ -165,7 +165,7 @@ json::array tensors_of(const GgufFile& file) {
 template <typename Texts>
 json::array texts_of(const Texts& texts) {
   json::array out;
-  for (const std::string& text : texts) out.push_back(text_of(text));
+  for (const std::string& text : texts) out.push_back(json_text(text));
   return out;
 }
 
@@ -174,8 +174,8 @@ json::array texts_of(const Texts& texts) {
 json::object describe(const ModelManifest& manifest, bool with_tensors) {
   const GgufFile& file = manifest.file();
   json::object out;
-  out["name"] = text_of(manifest.name());
-  out["architecture"] = text_of(manifest.architecture());
+  out["name"] = json_text(manifest.name());
+  out["architecture"] = json_text(manifest.architecture());
   out["gguf_version"] = file.version();
   out["files"] = texts_of(file.paths());
   out["file_bytes"] = file.total_bytes();

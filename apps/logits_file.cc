@@ -12,12 +12,12 @@ namespace strata::apps {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'S', 'T', 'R', 'L', 'O', 'G', 'I', 'T'};
-constexpr std::int32_t kVersion = 1;
+constexpr std::int32_t kFileVersion = 1;
 constexpr Bytes kHeaderBytes = 64;
 
 struct RawHeader {
   std::array<char, 8> magic = kMagic;
-  std::int32_t version = kVersion;
+  std::int32_t version = kFileVersion;
   LogitsFileHeader header;
   std::array<std::uint8_t, kHeaderBytes - 28> reserved{};
 };
@@ -80,8 +80,8 @@ Result<LogitsReader> LogitsReader::open(const std::string& path) {
   if (file.size() < kHeaderBytes) return corrupt("{}: no saved logits", printable(path));
   STRATA_TRY(file.read_exactly(0, bytes));
   std::memcpy(&raw, bytes.data(), sizeof raw);
-  if (raw.magic != kMagic || raw.version != kVersion)
-    return corrupt("{}: no saved logits of version {}", printable(path), kVersion);
+  if (raw.magic != kMagic || raw.version != kFileVersion)
+    return corrupt("{}: no saved logits of version {}", printable(path), kFileVersion);
   STRATA_TRY(check(raw.header, file));
   return LogitsReader(std::move(file), raw.header);
 }

@@ -308,11 +308,6 @@ class ExactnessLaw : public ::testing::TestWithParam<const char*> {
   std::optional<CacheFormat> cache_;
 };
 
-template <class... F>
-std::vector<FormatId> ids_of(FormatList<F...>) {
-  return {F::kId...};
-}
-
 std::string reference_model(const std::string& name) {
   return testing::reference_path(name) + ".gguf";
 }

@@ -152,11 +152,6 @@ Result<Divergence> divergence(const std::string& path, const ModelOptions& optio
   return sum;
 }
 
-template <class... F>
-std::vector<FormatId> ids_of(FormatList<F...>) {
-  return {F::kId...};
-}
-
 TEST_P(ReferenceModel, FastModeStaysCloseToReferenceModeInEveryFormat) {
   const std::string base = reference_path(GetParam());
   const auto golden = read_json(base + ".json");

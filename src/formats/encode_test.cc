@@ -72,11 +72,6 @@ const std::map<FormatId, Bound>& bounds() {
   return all;
 }
 
-template <class... F>
-std::vector<FormatId> ids_of(FormatList<F...>) {
-  return {F::kId...};
-}
-
 class EveryEncoder : public ::testing::TestWithParam<FormatId> {
  protected:
   std::vector<float> round_trip(const std::vector<float>& x) const {

@@ -10,11 +10,6 @@
 namespace strata {
 namespace {
 
-template <class... F>
-std::vector<FormatId> ids_of(FormatList<F...>) {
-  return {F::kId...};
-}
-
 std::vector<std::uint8_t> random_bytes(std::size_t n) {
   std::mt19937 random(7);
   std::vector<std::uint8_t> out(n);

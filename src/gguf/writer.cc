@@ -12,7 +12,7 @@ namespace strata {
 namespace {
 
 constexpr std::string_view kAlignmentKey = "general.alignment";
-constexpr std::uint32_t kDefaultAlignment = 32;
+constexpr std::uint32_t kUsualAlignment = 32;
 
 std::span<const std::uint8_t> as_bytes(std::string_view text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
@@ -43,10 +43,10 @@ Status put_zeros(const ByteSink& sink, Bytes count) {
 
 GgufWriter::GgufWriter(std::uint32_t alignment) : alignment_(alignment) {
   if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > kMiB) {
-    alignment_ = kDefaultAlignment;
+    alignment_ = kUsualAlignment;
     fail(invalid_argument("alignment {} is no power of two up to 1 MiB", alignment));
   }
-  if (alignment_ != kDefaultAlignment) add(kAlignmentKey, alignment_);
+  if (alignment_ != kUsualAlignment) add(kAlignmentKey, alignment_);
   keys_.emplace(kAlignmentKey);
 }
 

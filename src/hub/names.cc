@@ -13,7 +13,7 @@
 namespace strata {
 namespace {
 
-constexpr std::size_t kMostShown = 10;
+constexpr std::size_t kMostPathsShown = 10;
 
 // How well a query names a model; the least is the best.
 enum class Match { kFile, kWhole, kEnd, kFolder, kUnquantized, kBeginning };
@@ -106,13 +106,13 @@ Result<StoredModel> choose_model(std::span<const StoredModel> models, std::strin
   std::set<std::string> paths;
   std::string names;
   for (const StoredModel* model : chosen)
-    if (paths.insert(real_path(model->path)).second && paths.size() <= kMostShown)
+    if (paths.insert(real_path(model->path)).second && paths.size() <= kMostPathsShown)
       names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", printable(model->name, 150),
                            to_string(model->store));
   if (paths.size() == 1) return *chosen.front();
   return invalid_argument("'{}' names {} models: {}{}; say more of the name, or give a path",
                           printable(query, 200), paths.size(), names,
-                          paths.size() > kMostShown ? ", ..." : "");
+                          paths.size() > kMostPathsShown ? ", ..." : "");
 }
 
 std::optional<StoredModel> model_at(std::span<const StoredModel> models, const std::string& path) {

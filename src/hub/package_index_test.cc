@@ -13,7 +13,7 @@ Wheel wheel(const std::string& version, const std::string& tags = "py3-none-any"
 }
 
 // The chosen file, or the error.
-std::string chosen(const std::vector<Wheel>& wheels, const std::string& version = "") {
+std::string chosen_wheel(const std::vector<Wheel>& wheels, const std::string& version = "") {
   const auto one = choose_wheel(wheels, version);
   return one.ok() ? one->file : one.status().message();
 }
@@ -60,13 +60,13 @@ TEST(Wheels, TheNewestFinalReleaseIsChosen) {
   yanked.yanked = true;
   const std::vector<Wheel> wheels = {wheel("1.9"), wheel("1.10", "cp311-cp311-linux_x86_64"),
                                      wheel("1.10"), wheel("2.0rc1"), yanked};
-  EXPECT_EQ(chosen(wheels), "p-1.10-py3-none-any.whl");
-  EXPECT_EQ(chosen(wheels, "1.9"), "p-1.9-py3-none-any.whl");
-  EXPECT_EQ(chosen(wheels, "3.0"), "p-3.0-py3-none-any.whl");
-  EXPECT_EQ(chosen(wheels, "2.0rc1"), "p-2.0rc1-py3-none-any.whl");
-  EXPECT_THAT(chosen(wheels, "9"), HasSubstr("no wheel of version 9; name one of 1.9, 1.10"));
-  EXPECT_THAT(chosen({wheel("2.0rc1")}), HasSubstr("no wheel of a final release"));
-  EXPECT_THAT(chosen({}), HasSubstr("no wheel of this package"));
+  EXPECT_EQ(chosen_wheel(wheels), "p-1.10-py3-none-any.whl");
+  EXPECT_EQ(chosen_wheel(wheels, "1.9"), "p-1.9-py3-none-any.whl");
+  EXPECT_EQ(chosen_wheel(wheels, "3.0"), "p-3.0-py3-none-any.whl");
+  EXPECT_EQ(chosen_wheel(wheels, "2.0rc1"), "p-2.0rc1-py3-none-any.whl");
+  EXPECT_THAT(chosen_wheel(wheels, "9"), HasSubstr("no wheel of version 9; name one of 1.9, 1.10"));
+  EXPECT_THAT(chosen_wheel({wheel("2.0rc1")}), HasSubstr("no wheel of a final release"));
+  EXPECT_THAT(chosen_wheel({}), HasSubstr("no wheel of this package"));
 }
 
 }  // namespace

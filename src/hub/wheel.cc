@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr zip_int64_t kMostEntries = 100'000;
+constexpr zip_int64_t kMostFiles = 100'000;
 
 struct Close {
   void operator()(zip_t* archive) const { zip_discard(archive); }
@@ -56,9 +56,9 @@ Result<std::vector<std::string>> extract_models(const std::string& archive,
   const Archive zip(zip_open(archive.c_str(), ZIP_RDONLY, &code));
   if (zip == nullptr) return corrupt("{}: is no zip archive", printable(archive));
   const zip_int64_t entries = zip_get_num_entries(zip.get(), 0);
-  if (entries > kMostEntries)
+  if (entries > kMostFiles)
     return resource_exhausted("{}: has {} entries, where at most {} are read", printable(archive),
-                              entries, kMostEntries);
+                              entries, kMostFiles);
   std::vector<std::string> names;
   for (zip_int64_t i = 0; i < entries; ++i) {
     zip_stat_t member{};

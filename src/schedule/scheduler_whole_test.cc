@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-Scheduler make(std::int32_t blocks = 100) {
+Scheduler make_whole(std::int32_t blocks = 100) {
   return Scheduler::create({.max_rows = 10,
                             .max_logit_rows = 4,
                             .groups = {{4, blocks, 0}},
@@ -28,7 +28,7 @@ Status add(Scheduler& scheduler, std::int64_t id, Position length, Position logi
 }
 
 // The lengths of a step's slices, all of which are then finished.
-std::vector<std::size_t> step(Scheduler& scheduler) {
+std::vector<std::size_t> lengths_of_step(Scheduler& scheduler) {
   std::vector<std::size_t> lengths;
   std::vector<Confirmed> confirmed;
   for (const SequenceSlice& slice : scheduler.plan_step().slices) {
@@ -42,38 +42,38 @@ std::vector<std::size_t> step(Scheduler& scheduler) {
 }
 
 TEST(WholeSequences, WaitRatherThanBeCut) {
-  Scheduler scheduler = make();
+  Scheduler scheduler = make_whole();
   for (const Position length : {6, 4, 3, 10, 2}) ASSERT_TRUE(add(scheduler, length, length).ok());
-  EXPECT_THAT(step(scheduler), ElementsAre(6, 4));
-  EXPECT_THAT(step(scheduler), ElementsAre(3));
-  EXPECT_THAT(step(scheduler), ElementsAre(10));
-  EXPECT_THAT(step(scheduler), ElementsAre(2));
-  EXPECT_THAT(step(scheduler), IsEmpty());
+  EXPECT_THAT(lengths_of_step(scheduler), ElementsAre(6, 4));
+  EXPECT_THAT(lengths_of_step(scheduler), ElementsAre(3));
+  EXPECT_THAT(lengths_of_step(scheduler), ElementsAre(10));
+  EXPECT_THAT(lengths_of_step(scheduler), ElementsAre(2));
+  EXPECT_THAT(lengths_of_step(scheduler), IsEmpty());
 }
 
 TEST(WholeSequences, WaitForLogitRowsAndBlocksToo) {
-  Scheduler scheduler = make(3);
+  Scheduler scheduler = make_whole(3);
   ASSERT_TRUE(add(scheduler, 1, 3, 3).ok());
   ASSERT_TRUE(add(scheduler, 2, 2, 2).ok());
   ASSERT_TRUE(add(scheduler, 3, 8, 1).ok());
-  EXPECT_THAT(step(scheduler), ElementsAre(3));
-  EXPECT_THAT(step(scheduler), ElementsAre(2, 8));
+  EXPECT_THAT(lengths_of_step(scheduler), ElementsAre(3));
+  EXPECT_THAT(lengths_of_step(scheduler), ElementsAre(2, 8));
   ASSERT_TRUE(add(scheduler, 4, 4, 1).ok());
   ASSERT_TRUE(add(scheduler, 5, 5, 1).ok());
   ASSERT_TRUE(add(scheduler, 6, 1, 1).ok());
-  EXPECT_THAT(step(scheduler), ElementsAre(4, 5));  // of four blocks there are three
-  EXPECT_THAT(step(scheduler), ElementsAre(1));
+  EXPECT_THAT(lengths_of_step(scheduler), ElementsAre(4, 5));  // of four blocks there are three
+  EXPECT_THAT(lengths_of_step(scheduler), ElementsAre(1));
 }
 
 TEST(WholeSequences, NoChunkSizeCutsThem) {
-  Scheduler scheduler = make();
+  Scheduler scheduler = make_whole();
   scheduler.set_max_chunk(2);
   ASSERT_TRUE(add(scheduler, 1, 9).ok());
-  EXPECT_THAT(step(scheduler), ElementsAre(9));
+  EXPECT_THAT(lengths_of_step(scheduler), ElementsAre(9));
 }
 
 TEST(WholeSequences, ThoseNoStepCanHoldAreRefusedWithNumbers) {
-  Scheduler scheduler = make();
+  Scheduler scheduler = make_whole();
   const Status too_long = add(scheduler, 1, 11);
   EXPECT_EQ(too_long.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(too_long.message(), ::testing::AllOf(::testing::HasSubstr("11 tokens"),
@@ -83,13 +83,13 @@ TEST(WholeSequences, ThoseNoStepCanHoldAreRefusedWithNumbers) {
 
 TEST(WholeSequences, AFailedStepIsComputedAgainAndNothingIsAppended) {
   static constexpr TokenId kToken[] = {7};
-  Scheduler scheduler = make();
+  Scheduler scheduler = make_whole();
   ASSERT_TRUE(add(scheduler, 1, 5).ok());
   (void)scheduler.plan_step();
   const Confirmed more{SequenceId{1}, 5, kToken, false};
   EXPECT_FALSE(scheduler.commit({&more, 1}).ok());
   ASSERT_TRUE(scheduler.commit({}).ok());
-  EXPECT_THAT(step(scheduler), ElementsAre(5));
+  EXPECT_THAT(lengths_of_step(scheduler), ElementsAre(5));
 }
 
 }  // namespace

@@ -12,30 +12,14 @@
 #include "device/cpu/cache_layout.h"
 #include "device/cpu/isa_select.h"
 #include "device/cpu/kernels.h"
+#include "device/cpu/test_support.h"
 
 namespace strata {
 namespace {
 
-std::vector<float> noise(std::size_t n, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> out(n);
-  for (float& x : out) x = normal(random);
-  return out;
-}
-
-std::vector<const KernelTable*> all_kernels() {
-  std::vector<const KernelTable*> tables;
-  for (const Isa isa : runnable_isas()) tables.push_back(*select_kernels(isa));
-  return tables;
-}
-
-void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i)
-    ASSERT_EQ(std::bit_cast<std::uint32_t>(a[i]), std::bit_cast<std::uint32_t>(b[i]))
-        << "element " << i;
-}
+using testing::all_kernels;
+using testing::expect_same_bits;
+using testing::noise;
 
 // A cache of shuffled blocks filled with random keys and values, and the attention over it.
 struct AttentionCase {

@@ -15,18 +15,9 @@
 namespace strata {
 namespace {
 
+using testing::all_kernels;
+using testing::expect_same_bits;
 using testing::noise;
-
-std::vector<const KernelTable*> all_kernels() {
-  std::vector<const KernelTable*> tables;
-  for (const Isa isa : runnable_isas()) tables.push_back(*select_kernels(isa));
-  return tables;
-}
-
-template <class... F>
-std::vector<FormatId> ids_of(FormatList<F...>) {
-  return {F::kId...};
-}
 
 // Blocks at the ends of a format's integers: f16 factors are one, every byte of 6- and 8-bit scales
 // is `scale`, every byte of codes `code`.
@@ -114,12 +105,6 @@ std::vector<float> multiply(const KernelTable& kernels, const Matrix& m, const A
   kernel({m.interleaved.data(), m.columns, m.rows, cut, m.rows, a.pointers.data(), outs.data(),
           count});
   return out;
-}
-
-void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i)
-    ASSERT_EQ(std::bit_cast<std::uint32_t>(a[i]), std::bit_cast<std::uint32_t>(b[i])) << "at " << i;
 }
 
 class EveryFormat : public ::testing::TestWithParam<FormatId> {};

@@ -15,7 +15,7 @@ namespace {
 
 using testing::noise;
 
-constexpr std::int32_t kTokens = 6;  // whose embeddings are the inputs; no output is narrower
+constexpr std::int32_t kInputs = 6;  // whose embeddings are the inputs; no output is narrower
 
 using Vector = std::vector<double>;
 
@@ -24,9 +24,9 @@ class RecurrentOp : public ::testing::Test {
  protected:
   ValueId input(std::int32_t width) {
     width_ = width;
-    table_ = noise(kTokens * width, 1);
+    table_ = noise(kInputs * width, 1);
     const WeightId table =
-        graph_.add_weight({"table", WeightRole::kMatrix, FormatId::F32, width, kTokens, 1});
+        graph_.add_weight({"table", WeightRole::kMatrix, FormatId::F32, width, kInputs, 1});
     vectors_.push_back(table_);
     return graph_.embed(table, 1.0f);
   }
@@ -53,7 +53,7 @@ class RecurrentOp : public ::testing::Test {
     auto device = make_cpu_device({threads, Isa::kBest, true}).value();
     std::vector<std::vector<float>> weights = vectors_;
     ASSERT_TRUE(device
-                    ->prepare(FormatId::F32, width_, {0, kTokens, kTokens}, bytes(table_),
+                    ->prepare(FormatId::F32, width_, {0, kInputs, kInputs}, bytes(table_),
                               reinterpret_cast<std::uint8_t*>(weights[0].data()))
                     .ok());
     SegmentSpec spec;
@@ -86,7 +86,7 @@ class RecurrentOp : public ::testing::Test {
         slice.block_tables.assign(graph.cache_groups.size(), slots[s]);
         for (std::int32_t r = 0; r < rows; ++r) {
           wanted.push_back(static_cast<std::int32_t>(tokens.size()));
-          tokens.push_back(static_cast<TokenId>((computed[s] + r) * 5 + 3 * s) % kTokens);
+          tokens.push_back(static_cast<TokenId>((computed[s] + r) * 5 + 3 * s) % kInputs);
         }
         computed[s] += rows;
         slices.push_back(std::move(slice));

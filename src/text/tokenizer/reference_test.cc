@@ -18,7 +18,7 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-std::vector<std::string> split(const std::string& text, const std::string& separator) {
+std::vector<std::string> split_at(const std::string& text, const std::string& separator) {
   std::vector<std::string> parts;
   std::size_t from = 0;
   for (std::size_t at = text.find(separator); at != text.npos; at = text.find(separator, from)) {
@@ -46,14 +46,14 @@ std::string shared_path(const std::string& name) {
 }
 
 std::vector<std::string> texts_in(const std::string& path) {
-  return split(read_file(path), "\n__ggml_vocab_test__\n");
+  return split_at(read_file(path), "\n__ggml_vocab_test__\n");
 }
 
 constexpr EncodeOptions kBare{.add_bos = false, .add_eos = false};
 
 void expect_ids(const Tokenizer& tokenizer, const std::vector<std::string>& texts,
                 const std::string& ids_path) {
-  const auto lines = split(read_file(ids_path), "\n");
+  const auto lines = split_at(read_file(ids_path), "\n");
   ASSERT_EQ(lines.size(), texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const auto ids = tokenizer.encode(texts[i], false, kBare);

@@ -23,7 +23,7 @@ using MatchData = std::unique_ptr<pcre2_match_data, Freer<pcre2_match_data_free>
 using MatchContext = std::unique_ptr<pcre2_match_context, Freer<pcre2_match_context_free>>;
 
 // Unicode's White_Space. PCRE2's own \s also takes U+180E, which no tokenizer does.
-constexpr std::string_view kWhiteSpace =
+constexpr std::string_view kSpaces =
     R"(\t-\r\x20\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 
 // Writes out \s (anywhere) and \S (outside classes).
@@ -35,11 +35,11 @@ std::string expand_white_space(std::string_view pattern) {
     if (c == '\\' && i + 1 < pattern.size()) {
       const char escaped = pattern[++i];
       if (escaped == 's' && in_class)
-        out += kWhiteSpace;
+        out += kSpaces;
       else if (escaped == 's')
-        out += fmt::format("[{}]", kWhiteSpace);
+        out += fmt::format("[{}]", kSpaces);
       else if (escaped == 'S')
-        out += fmt::format("[^{}]", kWhiteSpace);
+        out += fmt::format("[^{}]", kSpaces);
       else
         out += {'\\', escaped};
       continue;

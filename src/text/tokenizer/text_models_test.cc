@@ -18,17 +18,17 @@ using testing::unigram_vocabulary;
 using testing::VocabularyFile;
 using testing::wordpiece_vocabulary;
 
-constexpr EncodeOptions kBare{.add_bos = false, .add_eos = false};
+constexpr EncodeOptions kNothingAdded{.add_bos = false, .add_eos = false};
 
-std::unique_ptr<const Tokenizer> make(const VocabularyFile& file) {
+std::unique_ptr<const Tokenizer> tokenizer_of(const VocabularyFile& file) {
   auto tokenizer = file.create();
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().message();
   return std::move(tokenizer).value();
 }
 
 std::vector<std::string> texts(const VocabularyFile& file, std::string_view text,
-                               bool parse_special = false, EncodeOptions options = kBare) {
-  const auto tokenizer = make(file);
+                               bool parse_special = false, EncodeOptions options = kNothingAdded) {
+  const auto tokenizer = tokenizer_of(file);
   const auto ids = tokenizer->encode(text, parse_special, options);
   EXPECT_TRUE(ids.ok()) << ids.status().message();
   std::vector<std::string> out;
@@ -82,7 +82,7 @@ TEST(WordPiece, ControlTokensStandAroundATextAndAreRecognisedWhereTrusted) {
                                                          "\xe2\x96\x81"
                                                          "b"));
   EXPECT_THAT(texts(file, "[MASK]", false), ElementsAre("[UNK]", "[UNK]", "[UNK]"));
-  EXPECT_EQ(make(file)->special_ids().bos, 2);
+  EXPECT_EQ(tokenizer_of(file)->special_ids().bos, 2);
 }
 
 TEST(WordPiece, WithoutAnUnknownTokenTextMayBeRefused) {
@@ -91,7 +91,7 @@ TEST(WordPiece, WithoutAnUnknownTokenTextMayBeRefused) {
   file.add(
       "\xe2\x96\x81"
       "a");
-  const auto tokenizer = make(file);
+  const auto tokenizer = tokenizer_of(file);
   EXPECT_THAT(tokenizer->encode("a", false).value(), ElementsAre(0));
   const auto ids = tokenizer->encode("b", false);
   ASSERT_FALSE(ids.ok());
@@ -156,7 +156,7 @@ std::vector<std::uint32_t> rules_for_all_bytes(std::uint32_t replacement) {
 TEST(Unigram, RulesReplaceTextBeforeItIsTokenized) {
   const VocabularyFile file =
       with_rules(scored({{"a", -2}}), charsmap(rules_for_all_bytes(2), std::string("x\0", 2)));
-  EXPECT_FALSE(make(file)->encode("b", false).ok());  // the replacement lies outside
+  EXPECT_FALSE(tokenizer_of(file)->encode("b", false).ok());  // the replacement lies outside
   EXPECT_THAT(texts(with_rules(scored({{"a", -2}}),
                                charsmap(rules_for_all_bytes(0), std::string("a a\0", 4))),
                     "b"),
@@ -173,7 +173,7 @@ TEST(Unigram, BrokenRulesAreRefusedByKey) {
 TEST(Unigram, RulesThatBlowTextUpMeetALimit) {
   const std::string grown = std::string(1000, 'a') + '\0';
   const auto tokenizer =
-      make(with_rules(scored({{"a", -2}}), charsmap(rules_for_all_bytes(0), grown)));
+      tokenizer_of(with_rules(scored({{"a", -2}}), charsmap(rules_for_all_bytes(0), grown)));
   const auto ids = tokenizer->encode("b", false);
   ASSERT_FALSE(ids.ok());
   EXPECT_EQ(ids.status().code(), StatusCode::kResourceExhausted);
@@ -192,7 +192,7 @@ TEST(Rwkv, TakesTheLongestTokenOfEscapedBytes) {
   file.add("ab\\n");
   file.add("a\\\\");
   file.add("\\xe4\\xbd");
-  const auto tokenizer = make(file);
+  const auto tokenizer = tokenizer_of(file);
   EXPECT_THAT(texts(file, "ab\nab"), ElementsAre("ab\\n", "\\x61", "\\x62"));
   EXPECT_THAT(texts(file, "a\\n"), ElementsAre("a\\\\", "\\x6e"));
   EXPECT_THAT(texts(file, "\u4f60"), ElementsAre("\\xe4\\xbd", "\\xa0"));
@@ -215,7 +215,7 @@ TEST(Rwkv, ABytesWithoutATokenIsNamed) {
   VocabularyFile file;
   file.model = "rwkv";
   file.add("a");
-  const auto ids = make(file)->encode("ab", false);
+  const auto ids = tokenizer_of(file)->encode("ab", false);
   ASSERT_FALSE(ids.ok());
   EXPECT_THAT(ids.status().message(), HasSubstr("`b`"));
 }
@@ -240,7 +240,7 @@ std::vector<VocabularyFile> tempting_vocabularies() {
 TEST(TextModels, LongRunsTakeLinearTime) {
   const auto start = std::chrono::steady_clock::now();
   for (const VocabularyFile& file : tempting_vocabularies()) {
-    const auto tokenizer = make(file);
+    const auto tokenizer = tokenizer_of(file);
     for (const std::string_view unit : {"a", " ", "\n", "!", "\xff", "\u4e2d", "\u0301", "a "})
       for (const std::string_view end : {"", "b"}) {
         std::string text;
@@ -257,8 +257,8 @@ TEST(TextModels, AMillionTokensAreRead) {
   for (VocabularyFile file : {unigram_vocabulary(), wordpiece_vocabulary(), rwkv_vocabulary()}) {
     const std::size_t before = file.texts.size();
     for (int i = 0; i < 1'000'000; ++i) file.add(fmt::format("a{}", i), TokenKind::kNormal, -1);
-    const auto tokenizer = make(file);
-    const auto ids = tokenizer->encode("a999999", false, kBare);
+    const auto tokenizer = tokenizer_of(file);
+    const auto ids = tokenizer->encode("a999999", false, kNothingAdded);
     ASSERT_TRUE(ids.ok()) << ids.status().message();
     if (file.model == "bert") continue;  // there it does not start a word
     EXPECT_EQ(ids.value().back(), static_cast<TokenId>(before) + 999'999) << file.model;
