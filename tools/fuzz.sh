@@ -1,6 +1,7 @@
 #!/bin/bash
 # fuzz.sh BUILD_FOLDER SECONDS [TARGET]: runs the fuzz targets from their committed seeds. What a
-# target finds stays in BUILD_FOLDER/found-TARGET; what it learns, in BUILD_FOLDER/corpus-TARGET.
+# target finds stays in BUILD_FOLDER/found-TARGET; what it learns, in BUILD_FOLDER/corpus-TARGET. As
+# many run at once as there are processors, or JOBS.
 set -euo pipefail
 build="$1" seconds="$2" only="${3:-}"
 
@@ -21,12 +22,15 @@ run() {
     sed "s/^/$target: /"
 }
 
-count=0
+programs=()
 for program in "$build"/*_fuzz; do
   [ -x "$program" ] || continue
   [ -z "$only" ] || [ "$(basename "$program")" = "${only}_fuzz" ] || continue
-  run "$program"
-  count=$((count + 1))
+  programs+=("$program")
 done
-[ "$count" -gt 0 ] || { echo "fuzz.sh: no target ${only:-at all} in $build" >&2; exit 1; }
-echo "fuzz.sh: $count targets, nothing found"
+[ "${#programs[@]}" -gt 0 ] || { echo "fuzz.sh: no target ${only:-at all} in $build" >&2; exit 1; }
+export -f run
+export build seconds
+printf '%s\0' "${programs[@]}" |
+  xargs -0 -n 1 -P "${JOBS:-$(nproc)}" bash -euo pipefail -c 'run "$1"' run
+echo "fuzz.sh: ${#programs[@]} targets, nothing found"
