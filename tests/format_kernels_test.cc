@@ -1,21 +1,17 @@
-// Every format's dot product in the scalar vocabulary, against the plain sum in double precision of
-// the weights and activations that are stored. Other vocabularies are held against this one.
+// Every format's scalar kernel against the plain sum in double precision of the weights and
+// activations that are stored. Other vocabularies are held against this one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <random>
 #include <string>
-#include <tuple>
-#include <type_traits>
 #include <vector>
 
-#include "device/cpu/kernels/products.h"
-#include "device/cpu/simd/scalar.h"
+#include "device/cpu/kernels.h"
 #include "formats/activation.h"
 #include "formats/all.h"
 #include "formats/registry.h"
@@ -23,47 +19,61 @@
 namespace strata {
 namespace {
 
-void quantize(const std::vector<float>& x, std::vector<F32Element>& out) { out = x; }
-void quantize(const std::vector<float>& x, std::vector<Q8Block32>& out) {
-  out.resize(x.size() / 32);
-  quantize_q8x32(x.data(), static_cast<std::int64_t>(x.size()), out.data());
-}
-void quantize(const std::vector<float>& x, std::vector<Q8Block256>& out) {
-  out.resize(x.size() / 256);
-  quantize_q8x256(x.data(), static_cast<std::int64_t>(x.size()), out.data());
+// A row of activations as the kernel reads it, and what its numbers stand for.
+struct Activations {
+  std::vector<std::uint8_t> stored;
+  std::vector<double> values;
+};
+
+template <class Block, class Quantize>
+Activations quantized(const std::vector<float>& x, int elements, Quantize quantize) {
+  std::vector<Block> blocks(x.size() / static_cast<std::size_t>(elements));
+  quantize(x.data(), static_cast<std::int64_t>(x.size()), blocks.data());
+  Activations out;
+  for (const Block& block : blocks)
+    for (int i = 0; i < elements; ++i) out.values.push_back(double{block.scale} * block.q[i]);
+  out.stored.resize(blocks.size() * sizeof(Block));
+  std::memcpy(out.stored.data(), blocks.data(), out.stored.size());
+  return out;
 }
 
-double value_of(F32Element block, int) { return block; }
-double value_of(const Q8Block32& block, int i) { return double{block.scale} * block.q[i]; }
-double value_of(const Q8Block256& block, int i) { return double{block.scale} * block.q[i]; }
+Activations stored_as(ActivationKind kind, const std::vector<float>& x) {
+  switch (kind) {
+    case ActivationKind::kQ8x32: return quantized<Q8Block32>(x, 32, quantize_q8x32);
+    case ActivationKind::kQ8x256: return quantized<Q8Block256>(x, 256, quantize_q8x256);
+    case ActivationKind::kF32: break;
+  }
+  Activations out{std::vector<std::uint8_t>(x.size() * 4), {x.begin(), x.end()}};
+  std::memcpy(out.stored.data(), x.data(), out.stored.size());
+  return out;
+}
 
-// Eight weight rows, plain and interleaved, and four rows of activations.
-template <class F>
+int elements_of(ActivationKind kind) {
+  return kind == ActivationKind::kF32 ? 1 : kind == ActivationKind::kQ8x32 ? 32 : 256;
+}
+
+// Eight weight rows, plain and interleaved, and rows of activations.
 struct Problem {
-  using A = typename F::Activation;
-  static constexpr int kActivationElements = activation_elements<A>();
-  static constexpr int kActivationBlocks = F::kElements / kActivationElements;
-
-  Problem(std::vector<std::uint8_t> rows, const std::vector<std::vector<float>>& x)
-      : plain(std::move(rows)), group(plain.size()), blocks(plain.size() / (kLanes * F::kBytes)) {
-    find_format(F::kId)->repack_group(plain.data(), static_cast<std::int64_t>(blocks * F::kBytes),
-                                      group.data());
-    for (std::size_t r = 0; r < x.size(); ++r) quantize(x[r], activations[r]);
+  Problem(FormatId id, std::vector<std::uint8_t> rows, const std::vector<std::vector<float>>& x)
+      : ops(*find_format(id)), plain(std::move(rows)), group(plain.size()) {
+    ops.repack_group(plain.data(), static_cast<std::int64_t>(plain.size() / kLanes), group.data());
+    for (const auto& row : x) activations.push_back(stored_as(ops.activation, row));
   }
 
-  // acc[r][lane] of the first R activation rows, starting from `start`.
-  template <int R>
-  std::array<std::array<float, kLanes>, R> run(float start = 0.0f) const {
-    Scalar::F32 acc[1][R];
-    for (auto& lanes : acc[0]) lanes = Scalar::broadcast(start);
-    for (std::size_t b = 0; b < blocks; ++b) {
-      const A* a[R];
-      for (int r = 0; r < R; ++r) a[r] = &activations[r][b * kActivationBlocks];
-      const Scalar::Weights w[1] = {group.data() + b * kLanes * F::kBytes};
-      multiply_block<Scalar, F, 1, R>(w, a, acc);
+  std::int64_t columns() const { return static_cast<std::int64_t>(activations[0].values.size()); }
+
+  // out[r][lane] of the first `count` activation rows.
+  std::vector<std::array<float, kLanes>> run(std::size_t count) const {
+    std::vector<std::array<float, kLanes>> out(count);
+    std::vector<const void*> in;
+    std::vector<float*> results;
+    for (std::size_t r = 0; r < count; ++r) {
+      in.push_back(activations[r].stored.data());
+      results.push_back(out[r].data());
     }
-    std::array<std::array<float, kLanes>, R> out;
-    for (int r = 0; r < R; ++r) Scalar::store(out[r].data(), acc[0][r]);
+    kScalarKernels.matmul[static_cast<std::size_t>(ops.info.id)](
+        {group.data(), columns(), kLanes, 0, kLanes, in.data(), results.data(),
+         static_cast<std::int64_t>(count)});
     return out;
   }
 
@@ -72,33 +82,34 @@ struct Problem {
   // compared with are off by at most six more. With W the block's largest weight, code * scale and
   // offset taken apart reach no more than 4 W in any format here.
   void expect_exact() const {
-    const auto got = run<4>();
-    for (int r = 0; r < 4; ++r)
-      for (int lane = 0; lane < kLanes; ++lane) {
+    const auto got = run(activations.size());
+    const auto n = static_cast<std::size_t>(columns());
+    const auto block = static_cast<std::size_t>(ops.info.block_elements);
+    const double blocks = static_cast<double>(n) / elements_of(ops.activation);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      std::vector<float> w(n);
+      ops.decode_row(plain.data() + lane * (plain.size() / kLanes), columns(), w.data());
+      for (std::size_t r = 0; r < activations.size(); ++r) {
+        const std::vector<double>& x = activations[r].values;
         double sum = 0, reach = 0;
-        for (std::size_t b = 0; b < blocks; ++b) {
-          float w[F::kElements];
-          F::decode(plain.data() + (lane * blocks + b) * F::kBytes, w);
+        for (std::size_t first = 0; first < n; first += block) {
           double largest = 0, activity = 0;
-          for (int i = 0; i < F::kElements; ++i) {
-            const double x =
-                value_of(activations[r][b * kActivationBlocks + i / kActivationElements],
-                         i % kActivationElements);
-            sum += w[i] * x;
+          for (std::size_t i = first; i < first + block; ++i) {
+            sum += w[i] * x[i];
             largest = std::max(largest, std::fabs(double{w[i]}));
-            activity += std::fabs(x);
+            activity += std::fabs(x[i]);
           }
           reach += 4 * largest * activity;
         }
-        const double limit =
-            (2 * static_cast<double>(blocks * kActivationBlocks) + 6) * 0x1p-24 * reach;
+        const double limit = (2 * blocks + 6) * 0x1p-24 * reach;
         ASSERT_NEAR(got[r][lane], sum, limit) << "row " << r << ", lane " << lane;
       }
+    }
   }
 
+  const FormatOps& ops;
   std::vector<std::uint8_t> plain, group;
-  std::size_t blocks;
-  std::array<std::vector<A>, 4> activations;
+  std::vector<Activations> activations;
 };
 
 std::vector<float> normal_values(std::size_t n, float size, unsigned seed) {
@@ -117,99 +128,76 @@ std::vector<std::vector<float>> normal_activations() {
   return out;
 }
 
-template <class F>
-Problem<F> normal_problem(float size) {
+Problem normal_problem(FormatId id, float size) {
+  const FormatOps& ops = *find_format(id);
   const auto x = normal_values(kLanes * kColumns, size, 5);
-  std::vector<std::uint8_t> rows(kLanes * kColumns / F::kElements * F::kBytes);
-  find_format(F::kId)->encode_row(x.data(), static_cast<std::int64_t>(x.size()), rows.data());
-  return Problem<F>(std::move(rows), normal_activations());
+  std::vector<std::uint8_t> rows(static_cast<std::size_t>(kLanes * row_bytes(ops.info, kColumns)));
+  ops.encode_row(x.data(), static_cast<std::int64_t>(x.size()), rows.data());
+  return Problem(id, std::move(rows), normal_activations());
 }
 
-template <class List>
-struct TypesOf;
-template <template <class...> class List, class... F>
-struct TypesOf<List<F...>> {
-  using Types = ::testing::Types<F...>;
-};
-template <class... F>
-auto quantized(FormatList<F...>) {
-  return std::tuple_cat(std::conditional_t<(F::kElements > 1), std::tuple<F>, std::tuple<>>{}...);
+class FormatKernel : public ::testing::TestWithParam<FormatId> {};
+INSTANTIATE_TEST_SUITE_P(Formats, FormatKernel, ::testing::ValuesIn(ids_of(AllFormats{})),
+                         [](const auto& tested) { return std::string(format_name(tested.param)); });
+
+TEST_P(FormatKernel, IsTheDotProductOfWhatIsStored) {
+  normal_problem(GetParam(), 0.02f).expect_exact();
+  normal_problem(GetParam(), 30.0f).expect_exact();
 }
-using QuantizedFormats = decltype(quantized(AllFormats{}));
-struct FormatNames {
-  template <class F>
-  static std::string GetName(int) {
-    return std::string(format_name(F::kId));
+
+TEST_P(FormatKernel, IsTheSameBitsForAnyNumberOfActivationRows) {
+  const Problem problem = normal_problem(GetParam(), 0.02f);
+  const auto four = problem.run(4);
+  for (std::size_t count = 1; count < 4; ++count) {
+    const auto fewer = problem.run(count);
+    EXPECT_EQ(std::memcmp(fewer.data(), four.data(), count * sizeof four[0]), 0) << count;
   }
-};
-
-template <class F>
-class FormatKernel : public ::testing::Test {};
-TYPED_TEST_SUITE(FormatKernel, TypesOf<AllFormats>::Types, FormatNames);
-
-template <class F>
-class QuantizedKernel : public ::testing::Test {};
-TYPED_TEST_SUITE(QuantizedKernel, TypesOf<QuantizedFormats>::Types, FormatNames);
-
-TYPED_TEST(FormatKernel, IsTheDotProductOfWhatIsStored) {
-  normal_problem<TypeParam>(0.02f).expect_exact();
-  normal_problem<TypeParam>(30.0f).expect_exact();
 }
 
-TYPED_TEST(FormatKernel, IsTheSameBitsForAnyNumberOfActivationRows) {
-  const auto problem = normal_problem<TypeParam>(0.02f);
-  const auto one = problem.template run<1>();
-  const auto two = problem.template run<2>();
-  const auto three = problem.template run<3>();
-  const auto four = problem.template run<4>();
-  const auto same = [](const auto& a, const auto& b, int rows) {
-    return std::memcmp(a.data(), b.data(), rows * sizeof a[0]) == 0;
-  };
-  EXPECT_TRUE(same(one, four, 1));
-  EXPECT_TRUE(same(two, four, 2));
-  EXPECT_TRUE(same(three, four, 3));
-}
-
-TYPED_TEST(FormatKernel, AZeroBlockAddsNothing) {
-  const auto problem = normal_problem<TypeParam>(0.0f);
-  const auto got = problem.template run<1>(1.5f);
-  for (const float lane : got[0]) EXPECT_EQ(lane, 1.5f);
+TEST_P(FormatKernel, ZeroWeightsGiveZero) {
+  const auto got = normal_problem(GetParam(), 0.0f).run(1);
+  for (const float lane : got[0]) EXPECT_EQ(lane, 0.0f);
 }
 
 // A block whose factors are one, its 6- and 8-bit scales and its codes made of one byte each.
 template <class F>
-std::vector<std::uint8_t> uniform_block(std::uint8_t scale, std::uint8_t code) {
+std::vector<std::uint8_t> uniform_block_of(std::uint8_t scale, std::uint8_t code) {
   std::vector<std::uint8_t> block;
-  for (const Field field : F::kFields) {
-    if (field.chunk == 2)
-      block.insert(block.end(), {0x00, 0x3c});
-    else
-      block.insert(block.end(), field.bytes, field.chunk == 1 ? scale : code);
-  }
+  for (const Field field : F::kFields)
+    for (int i = 0; i < field.bytes; ++i)
+      block.push_back(field.chunk == 2 ? (i == 0 ? 0x00 : 0x3c) : field.chunk == 1 ? scale : code);
   return block;
 }
 
-template <class F>
-bool is_finite(const std::vector<std::uint8_t>& block) {
-  float w[F::kElements];
-  F::decode(block.data(), w);
-  return std::ranges::all_of(w, [](float x) { return std::isfinite(x); });
+using MakeBlock = std::vector<std::uint8_t> (*)(std::uint8_t scale, std::uint8_t code);
+
+template <class... F>
+MakeBlock uniform_block(FormatList<F...>, FormatId id) {
+  MakeBlock found = nullptr;
+  ((F::kId == id ? void(found = uniform_block_of<F>) : void()), ...);
+  return found;
 }
+
+constexpr std::uint8_t kEnds[] = {0x00, 0x7f, 0x80, 0xff};
 
 // An integer that overflows, or an offset that is wrong, misses by far more than the bound. Scales
 // that are floats of their own may leave nothing finite to compare.
-TYPED_TEST(QuantizedKernel, HoldsAtTheEndsOfItsIntegers) {
-  for (const int scale : {0x00, 0x7f, 0x80, 0xff})
-    for (const int code : {0x00, 0x7f, 0x80, 0xff})
+TEST_P(FormatKernel, HoldsAtTheEndsOfItsIntegers) {
+  const FormatOps& ops = *find_format(GetParam());
+  const auto elements = static_cast<std::size_t>(ops.info.block_elements);
+  if (elements == 1) return;  // a float has no codes
+  for (const std::uint8_t scale : kEnds)
+    for (const std::uint8_t code : kEnds)
       for (const float activation : {127.0f, -127.0f}) {
-        const auto block = uniform_block<TypeParam>(static_cast<std::uint8_t>(scale),
-                                                    static_cast<std::uint8_t>(code));
-        if (!is_finite<TypeParam>(block)) continue;
+        const auto block = uniform_block(AllFormats{}, GetParam())(scale, code);
+        std::vector<float> w(elements);
+        ops.decode_row(block.data(), static_cast<std::int64_t>(elements), w.data());
+        if (!std::ranges::all_of(w, [](float x) { return std::isfinite(x); })) continue;
         std::vector<std::uint8_t> rows;
-        for (int lane = 0; lane < kLanes; ++lane)
+        for (std::size_t lane = 0; lane < kLanes; ++lane)
           rows.insert(rows.end(), block.begin(), block.end());
-        const std::vector<float> x(TypeParam::kElements, activation);
-        Problem<TypeParam>(rows, {x, x, x, x}).expect_exact();
+        const std::vector<float> x(elements, activation);
+        Problem(GetParam(), rows, {x, x, x, x}).expect_exact();
       }
 }
 
