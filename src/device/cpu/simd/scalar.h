@@ -35,7 +35,7 @@ struct Scalar {
   static constexpr bool kRaised = false;    // dot4_s8s8 wants activations plus 128
   static constexpr bool kPanels = false;    // many rows of activations share unpacked weights
   static constexpr int kStreamRows = 0;     // so few rows take another vocabulary, Narrow
-  static constexpr int kFewRows = 4;        // rows of activations up to which they do not
+  static constexpr int kFewRows = 1;        // rows of activations up to which they do not
   static constexpr int kTileRows = 1;       // rows of activations and cells of weight rows that a
   static constexpr int kTileCells = 1;      // kernel keeps in registers
   // Chunks whose products Dots can gather for codes of 0..top.
