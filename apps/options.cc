@@ -44,8 +44,8 @@ void add_engine_options(CLI::App& command, EngineOptions& options) {
   command
       .add_option_function<std::string>(
           "--isa", [&options](const std::string& name) { options.isa = *isa_by_name(name); },
-          "Kernels: best, avx2 or scalar")
-      ->check(CLI::IsMember({"best", "avx2", "scalar"}));
+          "Kernels (default: the best that the processor runs)")
+      ->check(CLI::IsMember(isa_names()));
   command
       .add_option("--context,-c", options.context,
                   "Tokens of the context (default: the model's, as far as memory allows)")

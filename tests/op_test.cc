@@ -525,7 +525,7 @@ TEST(Validate, RefusesAWindowThatReachesBothWays) {
 }
 
 std::string isa_name(const ::testing::TestParamInfo<Isa>& info) {
-  return info.param == Isa::kScalar ? "scalar" : "avx2";
+  return (*select_kernels(info.param))->name;
 }
 INSTANTIATE_TEST_SUITE_P(Isas, OpTest, ::testing::ValuesIn(runnable_isas()), isa_name);
 INSTANTIATE_TEST_SUITE_P(Isas, RouteTest, ::testing::ValuesIn(runnable_isas()), isa_name);

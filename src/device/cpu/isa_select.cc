@@ -2,29 +2,81 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#elif defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
 #endif
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 namespace strata {
-
-#if defined(__x86_64__)
 namespace {
 
+constexpr std::pair<std::string_view, Isa> kIsas[] = {
+    {"best", Isa::kBest},
+    {"scalar", Isa::kScalar},
+    {"avx2", Isa::kAvx2},
+    {"neon", Isa::kNeon},
+    {"neon_dotprod", Isa::kNeonDotprod},
+    {"neon_i8mm", Isa::kNeonI8mm},
+};
+
+std::string_view name_of(Isa isa) {
+  return std::ranges::find(kIsas, isa, [](const auto& entry) { return entry.second; })->first;
+}
+
+#if defined(__x86_64__)
 // Half-precision conversion: leaf 1, ECX bit 29. Not every compiler's builtin knows its name.
 bool has_f16c() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && ((ecx >> 29) & 1u) != 0;
 }
+#elif defined(__aarch64__) && defined(__linux__)
+bool has_dotprod() { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; }
+bool has_i8mm() { return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0; }
+#elif defined(__aarch64__) && defined(__APPLE__)
+bool has_feature(const char* name) {
+  int value = 0;
+  std::size_t size = sizeof value;
+  return sysctlbyname(name, &value, &size, nullptr, 0) == 0 && value != 0;
+}
+bool has_dotprod() { return has_feature("hw.optional.arm.FEAT_DotProd"); }
+bool has_i8mm() { return has_feature("hw.optional.arm.FEAT_I8MM"); }
+#elif defined(__aarch64__)
+bool has_dotprod() { return false; }
+bool has_i8mm() { return false; }
+#endif
+
+// REQUIRES: the processor runs `isa`.
+const KernelTable* kernels_of(Isa isa) {
+  switch (isa) {
+#if defined(__x86_64__)
+    case Isa::kAvx2: return &kAvx2Kernels;
+#elif defined(__aarch64__)
+    case Isa::kNeon: return &kNeonKernels;
+    case Isa::kNeonDotprod: return &kNeonDotprodKernels;
+    case Isa::kNeonI8mm: return &kNeonI8mmKernels;
+#endif
+    default: return &kScalarKernels;
+  }
+}
 
 }  // namespace
-#endif
 
 std::vector<Isa> runnable_isas() {
   std::vector<Isa> isas = {Isa::kScalar};
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c())
     isas.push_back(Isa::kAvx2);
+#elif defined(__aarch64__)
+  isas.push_back(Isa::kNeon);
+  if (has_dotprod()) isas.push_back(Isa::kNeonDotprod);
+  if (has_dotprod() && has_i8mm()) isas.push_back(Isa::kNeonI8mm);
 #endif
   return isas;
 }
@@ -32,18 +84,24 @@ std::vector<Isa> runnable_isas() {
 Result<const KernelTable*> select_kernels(Isa isa) {
   const auto runnable = runnable_isas();
   if (isa == Isa::kBest) isa = runnable.back();
-  if (std::ranges::find(runnable, isa) == runnable.end())
-    return unsupported("this processor cannot run the AVX2 kernels; choose --isa scalar or best");
-#if defined(__x86_64__)
-  if (isa == Isa::kAvx2) return &kAvx2Kernels;
-#endif
-  return &kScalarKernels;
+  if (std::ranges::find(runnable, isa) == runnable.end()) {
+    std::vector<std::string_view> names;
+    for (const Isa other : runnable) names.push_back(name_of(other));
+    return unsupported("this processor cannot run the {} kernels; choose --isa best or one of: {}",
+                       name_of(isa), fmt::join(names, ", "));
+  }
+  return kernels_of(isa);
+}
+
+std::vector<std::string> isa_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, isa] : kIsas) names.emplace_back(name);
+  return names;
 }
 
 std::optional<Isa> isa_by_name(std::string_view name) {
-  if (name == "best") return Isa::kBest;
-  if (name == "scalar") return Isa::kScalar;
-  if (name == "avx2") return Isa::kAvx2;
+  for (const auto& [known, isa] : kIsas)
+    if (known == name) return isa;
   return std::nullopt;
 }
 

@@ -139,5 +139,8 @@ struct KernelTable {
 // One exported symbol per ISA file.
 extern const KernelTable kScalarKernels;
 extern const KernelTable kAvx2Kernels;
+extern const KernelTable kNeonKernels;
+extern const KernelTable kNeonDotprodKernels;
+extern const KernelTable kNeonI8mmKernels;
 
 }  // namespace strata

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "device/cpu/isa_select.h"
@@ -223,6 +224,43 @@ TEST_P(EveryFormat, MatMulIsWithinTheDerivedBoundOfDoubleArithmetic) {
 
 INSTANTIATE_TEST_SUITE_P(Formats, EveryFormat, ::testing::ValuesIn(ids_of(AllFormats{})),
                          [](const auto& p) { return std::string(format_name(p.param)); });
+
+TEST(Kernels, EveryIsaIsChosenByItsNameOrRefusedWithThoseThatRun) {
+  for (const std::string& name : isa_names()) {
+    const auto isa = isa_by_name(name);
+    ASSERT_TRUE(isa.has_value());
+    const auto kernels = select_kernels(*isa);
+    const auto runnable = runnable_isas();
+    EXPECT_EQ(kernels.ok(), *isa == Isa::kBest || std::ranges::count(runnable, *isa) == 1) << name;
+    if (!kernels.ok()) {
+      EXPECT_NE(kernels.status().message().find("scalar"), std::string::npos);
+    } else if (*isa != Isa::kBest) {
+      EXPECT_EQ((*kernels)->name, name);
+    }
+  }
+  EXPECT_FALSE(isa_by_name("sve9").has_value());
+}
+
+TEST(Kernels, EveryHalfIsReadTheSameOnEveryIsa) {
+  constexpr std::int64_t kHalves = 1 << 16;
+  std::vector<std::uint16_t> halves(kHalves);
+  std::iota(halves.begin(), halves.end(), std::uint16_t{0});
+  const float one = 1.0f;
+  const void* const activations = &one;
+  for (const FormatId id : {FormatId::F16, FormatId::BF16}) {
+    std::vector<float> first;
+    for (const KernelTable* kernels : all_kernels()) {
+      std::vector<float> out(kHalves);
+      float* const target = out.data();
+      kernels->matmul[static_cast<std::size_t>(id)](
+          {reinterpret_cast<const std::uint8_t*>(halves.data()), 1, kHalves, 0, kHalves,
+           &activations, &target, 1});
+      if (first.empty()) first = out;
+      SCOPED_TRACE(kernels->name);
+      expect_same_bits(out, first);
+    }
+  }
+}
 
 TEST(Kernels, QuantizedActivationsMatchTheReferenceOnEveryIsa) {
   auto x = noise(1024, 1);

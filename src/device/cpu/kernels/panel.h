@@ -35,6 +35,13 @@ consteval auto shape_of() {
 // Elements of a panel: one block of formats with Q8Block256, several of those with Q8Block32.
 constexpr int kPanelElements = 256;
 
+// Whether V multiplies two rows of activations at once (kernels/two_rows.h). A panel then holds, of
+// each two chunks, a lane's eight codes side by side.
+template <class V>
+constexpr bool kTwoRows = requires {
+  typename V::TwoRows;
+};
+
 // One cell's panel. Integers and floats share the places of what belongs to a part.
 template <class V>
 struct alignas(64) Panel {
@@ -50,7 +57,12 @@ struct FromPanel {
   static constexpr bool kInPlace = false;
   const Panel<V>* panel;
 
-  typename V::Bytes codes(int c) const { return V::load_bytes(panel->codes[c]); }
+  typename V::Bytes codes(int c) const {
+    if constexpr (kTwoRows<V>)
+      return V::load_one_chunk(panel->codes[c / 2 * 2], c % 2);
+    else
+      return V::load_bytes(panel->codes[c]);
+  }
   typename V::I32 scale(int part) const { return V::load_i32(panel->scales[part]); }
   typename V::I32 offset_pair(int pair) const { return V::load_i32(panel->offsets[pair]); }
   typename V::F32 factor() const { return V::load(panel->factor); }
@@ -112,8 +124,15 @@ void unpack_in_place(typename V::Weights w, int index, Panel<V>& panel) {
   const InPlace<V, F> s{w};
   constexpr int kChunks = F::kElements / 4;
   constexpr int kParts = F::kElements / F::kPart;
-  repeat<V::kUnrolled, kChunks>([&](auto c) __attribute__((always_inline)) {
-    V::store_bytes(panel.codes[index * kChunks + c], s.codes(c));
+  repeat<V::kUnrolled, kChunks / 2>([&](auto i) __attribute__((always_inline)) {
+    auto* codes = panel.codes + index * kChunks + 2 * i;
+    const auto first = s.codes(2 * i), second = s.codes(2 * i + 1);
+    if constexpr (kTwoRows<V>) {
+      V::store_two_chunks(codes, first, second);
+    } else {
+      V::store_bytes(codes[0], first);
+      V::store_bytes(codes[1], second);
+    }
   });
   repeat<V::kUnrolled, kParts>([&](auto p) __attribute__((always_inline)) {
     auto* scale = panel.scales[index * kParts + p];
@@ -146,7 +165,11 @@ void unpack_by_row(typename V::Weights w, Panel<V>& panel) {
                           group + in_group(F::kCodes) + row * F::kCodeBytes, u);
     panel.factor[lane] = u.factor;
     for (int j = 0; j < 16; ++j) panel.scales[j][lane] = u.scales[j];
-    for (int c = 0; c < 64; ++c) std::memcpy(panel.codes[c] + 4 * lane, u.codes + 4 * c, 4);
+    if constexpr (kTwoRows<V>)
+      for (int c = 0; c < 64; c += 2)
+        std::memcpy(panel.codes[c + lane / 4] + lane % 4 * 8, u.codes + 4 * c, 8);
+    else
+      for (int c = 0; c < 64; ++c) std::memcpy(panel.codes[c] + 4 * lane, u.codes + 4 * c, 4);
   }
 }
 

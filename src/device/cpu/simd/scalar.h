@@ -200,8 +200,10 @@ struct Scalar {
     return out;
   }
   static void store_bytes(void* p, Bytes a) { std::memcpy(p, a.v, 32); }
-  static Bytes broadcast4(const std::int8_t* p) {
-    return each_byte([=](int i) { return p[i % 4]; });
+  // Chunk `chunk` of a row in every lane, as the operand of products. Vocabularies may keep it in
+  // another form than Bytes, and read the four chunks around it.
+  static Bytes broadcast4(const std::int8_t* row, int chunk) {
+    return each_byte([=](int i) { return row[4 * chunk + i % 4]; });
   }
   static Bytes broadcast_byte(std::uint8_t x) {
     return each_byte([=](int) { return x; });
