@@ -17,6 +17,7 @@ build = $(call configure,$(1)) && cmake --build --preset $(1) -j $(JOBS)
 ctest = ctest --preset $(1) -j $(JOBS)
 
 .NOTPARALLEL:
+.SILENT: run build deps
 .PHONY: help run build test unit asan tsan fuzz arm bench tidy models deps dev-deps clean
 
 help: ## list the targets

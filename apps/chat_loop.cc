@@ -55,8 +55,9 @@ class Chat {
         model_.engine->context());
     MessageAssembler assembler;
     for (std::string line; !leaving_;) {
+      interrupts_.forget();
       const auto outcome = reader->read(assembler.open() ? "... " : ">>> ", line);
-      (void)interrupts_.take();
+      interrupts_.forget();
       if (outcome != LineReader::Outcome::kLine) say("\n");
       if (outcome == LineReader::Outcome::kEnd) break;
       if (outcome == LineReader::Outcome::kInterrupted) {

@@ -66,6 +66,9 @@ Result<std::vector<Position>> positions_of(const Options& options, std::size_t l
     for (std::size_t p = 0; p < length; ++p) positions.push_back(static_cast<Position>(p));
     return positions;
   }
+  if (options.positions.find("all") != std::string::npos)
+    return invalid_argument("--positions takes either all or numbers such as 0,2, not '{}'",
+                            printable(options.positions, 32));
   STRATA_ASSIGN(positions, parse_numbers<Position>(options.positions, "--positions"));
   for (const Position position : positions)
     if (position < 0 || position >= static_cast<Position>(length))

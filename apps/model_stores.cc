@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/printable.h"
 #include "say.h"
 
 namespace strata::apps {
@@ -59,7 +60,12 @@ Result<std::string> find_model(const std::string& name) {
   if (fs::exists(there) && !fs::is_directory(there)) return name;
   const StoredModels stored = list_models(user_stores());
   const bool of_hub = name.starts_with(kHubPrefix);
-  auto chosen = choose_model(stored.models, of_hub ? name.substr(kHubPrefix.size()) : name);
+  const std::string query = of_hub ? name.substr(kHubPrefix.size()) : name;
+  auto chosen = choose_model(stored.models, query, Naming::kFull);
+  if (chosen.status().code() == StatusCode::kNotFound && !fs::exists(there)) {
+    chosen = choose_model(stored.models, query, Naming::kShort);
+    if (chosen.ok()) say("note: {} means {}\n", printable(name), printable(chosen->name));
+  }
   if (!chosen.ok() && fs::exists(there)) return name;  // opening it says what is wrong
   STRATA_TRY(chosen.status());
   return chosen->path;

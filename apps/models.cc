@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <ctime>
+#include <filesystem>
 #include <map>
 #include <memory>
 
@@ -91,11 +92,22 @@ Result<int> list(bool in_json) {
   return 0;
 }
 
+Result<StoredModel> model_to_remove(const StoredModels& stored, const std::string& name) {
+  auto chosen = choose_model(stored.models, name, Naming::kFull);
+  if (chosen.status().code() != StatusCode::kNotFound) return chosen;
+  if (auto model = model_at(stored.models, name)) return *std::move(model);
+  std::error_code error;
+  if (std::filesystem::exists(name, error))
+    return invalid_argument("{}: is no model of a cache; if it is to go, delete it yourself",
+                            printable(name));
+  return not_found("{}: no model has that name; strata ls lists the names", printable(name));
+}
+
 Result<int> remove(const std::string& name) {
   const std::vector<Store> stores = user_stores();
   STRATA_ASSIGN(const std::string folder, own_folder(stores));
   const StoredModels stored = list_models(stores);
-  STRATA_ASSIGN(const StoredModel model, choose_model(stored.models, name));
+  STRATA_ASSIGN(const StoredModel model, model_to_remove(stored, name));
   if (model.store != StoreKind::kStrata)
     return invalid_argument(
         "{} lies in the cache of {}, which is not Strata's to remove; use that "
@@ -119,7 +131,7 @@ void add_ls(CLI::App& app, int& exit_code) {
 void add_rm(CLI::App& app, int& exit_code) {
   auto name = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("rm", "Remove a model from Strata's cache");
-  command->add_option("model", *name, "Its name, as strata ls has it")->required();
+  command->add_option("model", *name, "Its name, as strata ls has it, or its file")->required();
   set_action(*command, exit_code, [name] { return remove(*name); });
 }
 

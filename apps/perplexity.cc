@@ -3,6 +3,7 @@
 // the second half of every chunk is scored, as llama.cpp's tool does it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <future>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "base/memory_ledger.h"
 #include "base/printable.h"
+#include "base/utf8.h"
 #include "commands.h"
 #include "evaluation.h"
 #include "logits_file.h"
@@ -53,6 +55,11 @@ Result<std::string> read_text(const std::string& path) {
 // Whole chunks, one after the other.
 Result<std::vector<TokenId>> chunked_tokens(const Tokenizer& tokenizer, const Options& options) {
   STRATA_ASSIGN(const std::string text, read_text(options.text_file));
+  if (const std::size_t valid = utf8_valid_bytes(text); valid < text.size()) {
+    const auto lines =
+        std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(valid), '\n');
+    note_wrong_utf8(fmt::format("{}, line {}", printable(options.text_file), lines + 1));
+  }
   STRATA_ASSIGN(std::vector<TokenId> tokens,
                 tokenizer.encode(text, false, {.add_bos = true, .add_eos = false}));
   const auto length = static_cast<std::size_t>(options.engine.context);

@@ -25,6 +25,7 @@ struct Options {
   std::string index;
   int stall_seconds = 30;
   int retries = 5;
+  bool force = false;
 };
 
 // Pip says in its help which index it uses, from its own settings or by default.
@@ -87,6 +88,8 @@ Result<int> run(const Options& options) {
   };
   settings.http.stall = std::chrono::seconds(options.stall_seconds);
   settings.http.retries = options.retries;
+  settings.http.ca_file = environment("SSL_CERT_FILE");
+  if (options.force) settings.if_there = IfThere::kReplace;
   Bars bars;
   const PullHooks hooks{
       [&](const std::string& file, Bytes done, Bytes total) { bars.update(file, done, total); },
@@ -119,6 +122,8 @@ void add_pull(CLI::App& app, int& exit_code) {
   command->add_option("--retries", options->retries, "Tries again in a row without progress")
       ->check(CLI::Range(0, 100))
       ->capture_default_str();
+  command->add_flag("--force", options->force,
+                    "Replace what is there under the same name, unless it is known to be the same");
   set_action(*command, exit_code, [options] { return run(*options); });
 }
 

@@ -183,7 +183,6 @@ Result<int> run(Options options) {
   if (!options.think.empty()) {
     STRATA_ASSIGN(options.settings.think, parse_switch(options.think));
   }
-  Interrupts interrupts;
   STRATA_ASSIGN(TalkingModel model, TalkingModel::open(options.model, options.template_file));
   if (!prompt) STRATA_TRY(check_chat(model, options));
   if (options.settings.think && (!model.chat || model.chat->thinking().switched_by.empty()))
@@ -193,6 +192,7 @@ Result<int> run(Options options) {
        settings.take_from_file(model.manifest->metadata(), model.tokenizer->vocabulary_size()))
     say("note: {}\n", note);
   STRATA_ASSIGN(SamplingParams sampling, settings.resolve(*model.tokenizer));
+  Interrupts interrupts;
   const Status loaded = model.load(options.engine, interrupts);
   if (loaded.code() == StatusCode::kCancelled) return kInterruptedExit;
   STRATA_TRY(loaded);

@@ -193,7 +193,7 @@ Result<Ending> follow(Engine& engine, Request request, std::span<AnswerText> tex
   bool cancelled = false;
   while (!follower.done()) {
     if (auto event = queue->pop(kInterruptInterval)) follower.take(std::move(*event));
-    ending.interrupted |= interrupts.take();
+    ending.interrupted = interrupts.pressed();
     if (cancelled || !(ending.interrupted || follower.satisfied())) continue;
     engine.cancel(id);
     cancelled = true;

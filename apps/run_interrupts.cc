@@ -6,18 +6,26 @@ Interrupts::Interrupts() {
   sigemptyset(&signals_);
   sigaddset(&signals_, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  watcher_ = std::thread([this] { watch(); });
 }
 
 Interrupts::~Interrupts() {
-  (void)take();
+  ending_ = true;
+  pthread_kill(watcher_.native_handle(), SIGINT);
+  watcher_.join();
+  sigset_t pending;
+  int signal = 0;
+  if (sigpending(&pending) == 0 && sigismember(&pending, SIGINT) == 1) sigwait(&signals_, &signal);
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-bool Interrupts::take() {
-  sigset_t pending;
-  if (sigpending(&pending) != 0 || sigismember(&pending, SIGINT) != 1) return false;
-  int signal = 0;
-  return sigwait(&signals_, &signal) == 0;
+void Interrupts::watch() {
+  for (int signal = 0; sigwait(&signals_, &signal) == 0 && !ending_;) {
+    if (!pressed_.exchange(true)) continue;
+    std::signal(SIGINT, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
+    (void)std::raise(SIGINT);
+  }
 }
 
 }  // namespace strata::apps

@@ -74,7 +74,7 @@ Status TalkingModel::load(const EngineOptions& options, Interrupts& interrupts) 
   Progress progress("loading");
   auto loaded = Engine::load(std::move(*manifest), options, [&](Bytes done, Bytes total) {
     progress.update(done, total);
-    return !interrupts.take();
+    return !interrupts.pressed();
   });
   manifest.reset();
   progress.clear();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sample/repetition.h"
 #include "text/tokenizer/test_support.h"
 
 namespace strata::apps {
@@ -127,11 +128,40 @@ TEST(SamplingSettings, ResolveTurnsBreakersIntoTokensWhereDryIsOn) {
   EXPECT_TRUE(settings.resolve(**tokenizer)->dry_breakers.empty());
   ASSERT_TRUE(settings.assign("dry_multiplier", "0.8", Origin::kChat).ok());
   EXPECT_THAT(settings.resolve(**tokenizer)->dry_breakers,
-              ElementsAre(ElementsAre('\n'), ElementsAre('"'), ElementsAre('*'), ElementsAre(':')));
+              ElementsAre(BreakerPart{'\n', 0}, BreakerPart{'"', 1}, BreakerPart{'*', 2},
+                          BreakerPart{':', 3}));
   ASSERT_TRUE(settings.assign("dry_breakers", "none", Origin::kChat).ok());
   EXPECT_TRUE(settings.resolve(**tokenizer)->dry_breakers.empty());
   ASSERT_TRUE(settings.assign("top_p", "2", Origin::kChat).ok());
   EXPECT_FALSE(settings.resolve(**tokenizer).ok());
+}
+
+// SentencePiece's tokens write the end of a breaker otherwise where it stands alone.
+TEST(SamplingSettings, BreakersAreFoundInTheTextOfSentencePieceTokens) {
+  testing::VocabularyFile file;
+  file.model = "llama";
+  file.add("<unk>", TokenKind::kUnknown);
+  file.add_control("<s>");
+  file.add_control("</s>");
+  std::vector<TokenId> history;
+  for (const std::string_view text : {"\u2581the", "\u2581q", "User", ":\u2581", "b", "\u2581:"})
+    history.push_back(file.add(text));
+  history.insert(history.end(), history.begin(), history.end() - 1);
+  const auto tokenizer = file.create();
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  const auto finds = [&](std::string_view breaker) {
+    SamplingSettings settings;
+    settings.params.dry_multiplier = 1;
+    settings.dry_breakers = {std::string(breaker)};
+    const auto params = settings.resolve(**tokenizer);
+    EXPECT_TRUE(params.ok()) << params.status().message();
+    RepetitionFinder finder;
+    return finder.find(history, 5, params->dry_breakers).empty();
+  };
+  for (const std::string_view breaker : {"er:", " qUser:", "User: b", "e q", "r: b"})
+    EXPECT_TRUE(finds(breaker)) << breaker;
+  for (const std::string_view breaker : {"er :", "User:  ", "eUser", "bq"})
+    EXPECT_FALSE(finds(breaker)) << breaker;
 }
 
 }  // namespace

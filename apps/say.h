@@ -17,6 +17,13 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   (void)!std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
+// Models read text. Vocabularies differ in what they make of other bytes.
+inline void note_wrong_utf8(std::string_view where) {
+  say("note: {}: not UTF-8; wrong bytes are dropped, replaced or spelled out, as the vocabulary "
+      "does it\n",
+      where);
+}
+
 // At once, so that whoever reads along has it.
 inline Status print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)

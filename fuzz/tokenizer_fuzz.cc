@@ -24,29 +24,24 @@ VocabularyFile rich_bpe(std::string_view rules) {
   return file;
 }
 
-VocabularyFile rich_spm() {
-  VocabularyFile file = testing::spm_vocabulary();
+// Adds pieces of falling score, `last` behind those that both kinds of SentencePiece get.
+VocabularyFile with_pieces(VocabularyFile file, std::string_view last) {
   float score = 0;
-  for (const char* text : {"a", "b", "aa", "ab",
-                           "\xe2\x96\x81"
-                           "a",
-                           "a\xe2\x96\x81", "\n"})
+  for (const std::string_view text : std::initializer_list<std::string_view>{"a", "b", "aa", "ab",
+                                                                             "\xe2\x96\x81"
+                                                                             "a",
+                                                                             "a\xe2\x96\x81", last})
     file.add(text, TokenKind::kNormal, score -= 1);
   file.add_user_defined("<b>");
   return file;
 }
 
+VocabularyFile rich_spm() { return with_pieces(testing::spm_vocabulary(), "\n"); }
+
 VocabularyFile rich_unigram(bool merge_spaces) {
   VocabularyFile file = testing::unigram_vocabulary();
   file.more.back().second.value = merge_spaces;
-  float score = 0;
-  for (const char* text : {"a", "b", "aa", "ab",
-                           "\xe2\x96\x81"
-                           "a",
-                           "a\xe2\x96\x81", "\xe2\x96\x81\xe2\x96\x81"})
-    file.add(text, TokenKind::kNormal, score -= 1);
-  file.add_user_defined("<b>");
-  return file;
+  return with_pieces(std::move(file), "\xe2\x96\x81\xe2\x96\x81");
 }
 
 VocabularyFile rich_wordpiece(bool lower_case) {

@@ -5,9 +5,7 @@
 #include <boost/json.hpp>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <future>
-#include <sstream>
 
 #include "engine/engine.h"
 #include "engine/pooling.h"
@@ -27,10 +25,7 @@ using testing::TemporaryFolder;
 using Rows = std::vector<std::vector<float>>;
 
 boost::json::value read_json(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return boost::json::parse(text.str());
+  return boost::json::parse(testing::read_file(path));
 }
 
 template <typename T>
@@ -89,12 +84,6 @@ std::shared_ptr<PoolingSink> submit(Engine& engine, const std::vector<TokenId>& 
 std::string load_error(const std::string& path, const EngineOptions& options) {
   const auto engine = Engine::load(path, options, {});
   return engine.ok() ? "" : engine.status().message();
-}
-
-std::string test_name(const ::testing::TestParamInfo<const char*>& info) {
-  std::string name = info.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
 }
 
 class Encoder : public ::testing::TestWithParam<const char*> {
@@ -192,7 +181,73 @@ TEST_P(Encoder, RefusesWhatItCannotDo) {
   EXPECT_NE(generating.status().message().find("max_tokens"), std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Encoder, ::testing::Values("bert", "nomic-bert"), test_name);
+INSTANTIATE_TEST_SUITE_P(Models, Encoder, ::testing::Values("bert", "nomic-bert"),
+                         testing::test_name);
+
+class Reranker : public ::testing::Test {
+ protected:
+  static EngineOptions scores(EngineOptions options = {}) {
+    options = hidden(options);
+    options.output = EngineOutput::kScores;
+    return options;
+  }
+  // Of all recorded pairs at once.
+  std::vector<float> run(const EngineOptions& options) const {
+    const auto engine = load(path_, options);
+    std::vector<std::shared_ptr<PoolingSink>> sinks;
+    for (const auto& pair : pairs())
+      sinks.push_back(submit(*engine, numbers<TokenId>(pair.at("tokens")), Pooling::kRank));
+    std::vector<float> all;
+    for (const auto& sink : sinks) {
+      const Rows rows = sink->wait();
+      EXPECT_EQ(rows.size(), 1u);
+      EXPECT_EQ(rows.at(0).size(), 1u);
+      all.push_back(rows.at(0).at(0));
+    }
+    return all;
+  }
+  const boost::json::array& pairs() const { return golden_.at("pairs").as_array(); }
+
+  const std::string path_ = reference_path("reranker") + ".gguf";
+  const boost::json::value golden_ = read_json(reference_path("reranker") + ".json");
+};
+
+TEST_F(Reranker, GivesTheIndependentScoresOfPairs) {
+  const auto got = run(scores({.reference = true}));
+  ASSERT_EQ(got.size(), pairs().size());
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got[i], pairs()[i].at("score").to_number<double>(), 1e-5) << i;
+}
+
+TEST_F(Reranker, APairsScoreDependsOnNoOtherPair) {
+  const auto together = run(scores({.sequences = 3, .step_rows = 400}));
+  const auto engine = load(path_, scores({.threads = 1}));
+  for (std::size_t i = 0; i < together.size(); ++i) {
+    const auto tokens = numbers<TokenId>(pairs()[i].at("tokens"));
+    EXPECT_EQ(submit(*engine, tokens, Pooling::kRank)->wait(), Rows{{together[i]}}) << i;
+  }
+}
+
+TEST_F(Reranker, ScoresAndEmbeddingsAreNotTakenForEachOther) {
+  EXPECT_NE(load_error(path_, hidden()).find("scores pairs"), std::string::npos);
+  EXPECT_NE(load_error(path_, {.threads = 1}).find("scores pairs"), std::string::npos);
+  EXPECT_NE(load_error(reference_path("bert") + ".gguf", scores()).find("no head"),
+            std::string::npos);
+}
+
+TEST_F(Reranker, ASecondSegmentIsRefused) {
+  auto model = EditableModel::read(path_);
+  ASSERT_TRUE(model.ok());
+  EditableModel::Tensor segments = model->take("token_types.weight");
+  segments.shape[1] = 2;
+  segments.bytes.resize(2 * segments.bytes.size());
+  model->tensors.push_back(std::move(segments));
+  const TemporaryFolder folder;
+  const std::string path = folder.path("changed.gguf");
+  ASSERT_TRUE(model->write(path).ok());
+  const std::string error = load_error(path, scores());
+  EXPECT_NE(error.find("bert.pooling_type is 4 (rank)"), std::string::npos) << error;
+}
 
 TEST(LearnedPositions, BoundTheContext) {
   const std::string message =
@@ -234,7 +289,7 @@ TEST_F(FileKeys, PoolingIsTheFilesUnlessItGivesNoEmbedding) {
   EXPECT_EQ(*pooling(1), Pooling::kMean);
   EXPECT_EQ(*pooling(2), Pooling::kFirst);
   EXPECT_EQ(*pooling(3), Pooling::kLast);
-  EXPECT_NE(pooling(4).status().message().find("rank"), std::string::npos);
+  EXPECT_EQ(*pooling(4), Pooling::kRank);
   EXPECT_FALSE(pooling(5).ok());
   EXPECT_EQ(*read_pooling(*ModelManifest::open(reference_path("nomic-bert") + ".gguf")),
             std::nullopt);
@@ -300,7 +355,7 @@ TEST_P(CausalModel, HiddenStatesAreWhatTheHeadReads) {
 
 INSTANTIATE_TEST_SUITE_P(Models, CausalModel,
                          ::testing::Values("llama", "qwen3", "qwen3moe", "gemma3", "lfm2", "rwkv7"),
-                         test_name);
+                         testing::test_name);
 
 // In small steps, in company, and after preemption for want of cache.
 TEST(CausalEmbedding, DependsOnNoOtherText) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <limits>
 #include <map>
 #include <random>
 
@@ -33,6 +34,9 @@ struct Mode {
   bool together = true;   // all sequences at once, or one after the other
   int preempt_every = 0;  // steps between forced preemptions
   bool fork = false;      // a child per sequence that goes on with another token
+  // At most so many blocks of each group of keys and values, or of states.
+  std::int32_t cache_blocks = std::numeric_limits<std::int32_t>::max();
+  std::int32_t state_blocks = std::numeric_limits<std::int32_t>::max();
   // What the sequences will say: each step drafts two tokens of it and a wrong one.
   const std::vector<Trace>* foreseen = nullptr;
 };
@@ -41,9 +45,12 @@ struct Mode {
 class Driver {
  public:
   Driver(LoadedModel& model, const Mode& mode) : model_(model), mode_(mode) {
-    const auto groups = model.executor->cache_groups();
-    auto scheduler =
-        Scheduler::create({mode.max_rows, mode.max_rows, 64, {groups.begin(), groups.end()}});
+    const auto all = model.executor->cache_groups();
+    std::vector<CacheGroup> groups(all.begin(), all.end());
+    for (CacheGroup& group : groups)
+      group.blocks =
+          std::min(group.blocks, group.is_state() ? mode.state_blocks : mode.cache_blocks);
+    auto scheduler = Scheduler::create({mode.max_rows, mode.max_rows, 64, std::move(groups)});
     EXPECT_TRUE(scheduler.ok());
     scheduler_ = std::make_unique<Scheduler>(std::move(scheduler).value());
     scheduler_->set_max_chunk(mode.max_chunk);
@@ -201,11 +208,9 @@ class ExactnessLaw : public ::testing::TestWithParam<const char*> {
   void SetUp() override { STRATA_REQUIRE_REFERENCE(GetParam()); }
 
   Result<std::unique_ptr<LoadedModel>> load(const std::string& path, int threads,
-                                            std::int32_t sequences, Isa isa = Isa::kBest,
-                                            std::int32_t context = 1024) const {
+                                            std::int32_t sequences, Isa isa = Isa::kBest) const {
     ModelOptions options;
     options.cache = cache_;
-    options.context = context;
     options.cpu = {threads, isa, false};
     options.sequences = sequences;
     return testing::load_model(path, options);
@@ -230,23 +235,26 @@ class ExactnessLaw : public ::testing::TestWithParam<const char*> {
       for (std::size_t i = 0; i < prompts.size(); ++i)
         expect_same(traces[i], alone[i], fmt::format("{}, prompt {}", mode.name, i));
     }
-    check_scarce_cache(path, prompts, alone);
+    check_scarce_cache(**two_threads, prompts, alone);
     check_prompt_rows(**two_threads, alone);
     check_forks(**two_threads, prompts, alone);
   }
 
-  // A pool for the longest sequence alone under sixteen: as they grow, the scheduler must preempt
-  // by itself. Where it deals out recurrent states, those for whom there is none wait.
-  void check_scarce_cache(const std::string& path, const std::vector<std::vector<TokenId>>& prompts,
-                          const std::vector<Trace>& alone) const {
-    auto model = load(path, 2, 1, Isa::kBest, 544);
-    ASSERT_TRUE(model.ok());
-    Driver driver(**model, {.name = "scarce cache"});
+  static bool has_group(const LoadedModel& model, bool of_states) {
+    return std::ranges::any_of(model.executor->cache_groups(), [&](const CacheGroup& group) {
+      return group.is_state() == of_states;
+    });
+  }
+
+  // Keys and values for the longest sequence alone under sixteen: as they grow, the scheduler must
+  // preempt by itself.
+  static void check_scarce_cache(LoadedModel& model,
+                                 const std::vector<std::vector<TokenId>>& prompts,
+                                 const std::vector<Trace>& alone) {
+    if (!has_group(model, false)) return;
+    Driver driver(model, {.name = "scarce cache", .cache_blocks = 17});
     const auto traces = driver.run(prompts, kGenerated);
-    const auto& groups = (*model)->graph.cache_groups;
-    if (std::ranges::none_of(groups, [](const auto& g) { return g.spec.state_size > 0; })) {
-      EXPECT_GT(driver.preemptions(), 0);
-    }
+    EXPECT_GT(driver.preemptions(), 0);
     for (std::size_t i = 0; i < prompts.size(); ++i)
       expect_same(traces[i], alone[i], fmt::format("scarce cache, prompt {}", i));
   }
@@ -262,22 +270,39 @@ class ExactnessLaw : public ::testing::TestWithParam<const char*> {
 
   static void check_forks(LoadedModel& model, const std::vector<std::vector<TokenId>>& prompts,
                           const std::vector<Trace>& alone) {
-    const auto forked = Driver(model, {.name = "forked", .fork = true}).run(prompts, kGenerated);
     std::vector<std::vector<TokenId>> child_prompts = prompts;
     for (std::size_t i = 0; i < prompts.size(); ++i)
       child_prompts[i].push_back(Driver::other_token(
           Driver::best(alone[i].logits.at(static_cast<Position>(prompts[i].size()) - 1))));
-    const auto children =
+    auto children =
         Driver(model, {.name = "children", .together = false}).run(child_prompts, kGenerated - 1);
-    for (std::size_t i = 0; i < prompts.size(); ++i) {
-      expect_same(forked[i], alone[i], fmt::format("forked parent {}", i));
-      Trace expected = children[i];
-      // The child inherits the prompt's rows and delivers none of them.
-      std::erase_if(expected.logits, [&](const auto& entry) {
+    // A child inherits the prompt's rows and delivers none of them.
+    for (std::size_t i = 0; i < prompts.size(); ++i)
+      std::erase_if(children[i].logits, [&](const auto& entry) {
         return entry.first < static_cast<Position>(prompts[i].size());
       });
-      expect_same(forked[i + prompts.size()], expected, fmt::format("forked child {}", i));
+    check_forked(model, {.name = "forked", .fork = true}, prompts, alone, children);
+    if (!has_group(model, true)) return;
+    // No state is left for what parent and child go on with: the child is preempted.
+    const Mode scarce{.name = "scarce states, forked", .fork = true, .state_blocks = 2};
+    EXPECT_GT(check_forked(model, scarce, prompts, alone, children), 0);
+  }
+
+  // Returns how often a sequence was preempted.
+  static std::int64_t check_forked(LoadedModel& model, const Mode& mode,
+                                   const std::vector<std::vector<TokenId>>& prompts,
+                                   const std::vector<Trace>& parents,
+                                   const std::vector<Trace>& children) {
+    Driver driver(model, mode);
+    const auto forked = driver.run(prompts, kGenerated);
+    const auto check = [&](std::size_t i, const Trace& expected) {
+      expect_same(forked[i], expected, fmt::format("{}, sequence {}", mode.name, i));
+    };
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      check(i, parents[i]);
+      check(i + prompts.size(), children[i]);
     }
+    return driver.preemptions();
   }
 
   std::optional<CacheFormat> cache_;
@@ -342,25 +367,13 @@ TEST_P(ExactnessLaw, HoldsAcrossInstructionSets) {
     expect_same(got[i], expected[i], fmt::format("prompt {}", i));
 }
 
-std::string test_name(const ::testing::TestParamInfo<const char*>& info) {
-  std::string name = info.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Models, ExactnessLaw,
-                         ::testing::Values("llama", "llama-rope3", "llama-headdim", "mixtral",
-                                           "qwen2", "qwen2moe", "qwen3", "qwen3moe", "gemma2",
-                                           "gemma3", "phi3", "gpt-oss", "smollm3", "granite",
-                                           "olmo2", "glm4moe", "deepseek2-lite", "deepseek2-v3",
-                                           "mamba", "mamba2", "lfm2", "nemotron_h", "granitehybrid",
-                                           "qwen3next", "rwkv7"),
-                         test_name);
+INSTANTIATE_TEST_SUITE_P(Models, ExactnessLaw, ::testing::ValuesIn(testing::kReferenceModels),
+                         testing::test_name);
 INSTANTIATE_TEST_SUITE_P(KindsOfAttention, ExactnessOfCodedCache,
                          ::testing::Values("llama", "gemma3", "gpt-oss", "deepseek2-lite"),
-                         test_name);
+                         testing::test_name);
 INSTANTIATE_TEST_SUITE_P(DenseAndMixture, ExactnessOfFormats, ::testing::Values("llama", "mixtral"),
-                         test_name);
+                         testing::test_name);
 
 }  // namespace
 }  // namespace strata

@@ -4,8 +4,6 @@
 
 #include <boost/json.hpp>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 
 #include "formats/all.h"
 #include "tests/model_fixture.h"
@@ -22,10 +20,7 @@ constexpr double kTolerance = 2e-3;  // of the reference data, for f32 activatio
 constexpr double kMargin = 0.01;     // below it the greedy choice may go either way
 
 boost::json::value read_json(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return boost::json::parse(text.str());
+  return boost::json::parse(testing::read_file(path));
 }
 
 std::vector<TokenId> to_tokens(const boost::json::value& list) {
@@ -193,18 +188,8 @@ TEST_P(ReferenceModel, CodedCacheStaysCloseToOneOfF32) {
   std::printf("%s q8_0 cache: KL %.2e nats, bound %.2e\n", GetParam(), found->kl, found->bound / 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, ReferenceModel,
-                         ::testing::Values("llama", "llama-rope3", "llama-headdim", "mixtral",
-                                           "qwen2", "qwen2moe", "qwen3", "qwen3moe", "gemma2",
-                                           "gemma3", "phi3", "gpt-oss", "smollm3", "granite",
-                                           "olmo2", "glm4moe", "deepseek2-lite", "deepseek2-v3",
-                                           "mamba", "mamba2", "lfm2", "nemotron_h", "granitehybrid",
-                                           "qwen3next", "rwkv7"),
-                         [](const auto& p) {
-                           std::string name = p.param;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Golden, ReferenceModel, ::testing::ValuesIn(testing::kReferenceModels),
+                         testing::test_name);
 
 }  // namespace
 }  // namespace strata

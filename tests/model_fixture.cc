@@ -13,6 +13,12 @@
 
 namespace strata::testing {
 
+std::string test_name(const ::testing::TestParamInfo<const char*>& model) {
+  std::string name = model.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
 Result<LogitRows> LoadedModel::compute(Position first, std::span<const TokenId> tokens) {
   const auto blocks = static_cast<std::int32_t>(
       ceil_div<std::size_t>(static_cast<std::size_t>(first) + tokens.size(), kBlockTokens));

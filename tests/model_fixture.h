@@ -2,6 +2,9 @@
 // the reference models.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <array>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -14,6 +17,16 @@
 #include "weights/weight_store.h"
 
 namespace strata::testing {
+
+// Models whose logits an independent implementation has computed; reference_path() finds them.
+inline constexpr std::array kReferenceModels = {
+    "llama",     "llama-rope3",  "llama-headdim", "mixtral", "qwen2",          "qwen2moe",
+    "qwen3",     "qwen3moe",     "gemma2",        "gemma3",  "phi3",           "gpt-oss",
+    "smollm3",   "granite",      "olmo2",         "glm4moe", "deepseek2-lite", "deepseek2-v3",
+    "mamba",     "falcon-mamba", "mamba2",        "lfm2",    "nemotron_h",     "granitehybrid",
+    "qwen3next", "rwkv7"};
+// The name of a test with such a model as its parameter.
+std::string test_name(const ::testing::TestParamInfo<const char*>& model);
 
 struct ModelOptions {
   CpuOptions cpu;

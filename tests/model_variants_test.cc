@@ -108,6 +108,39 @@ TEST_F(ModelVariants, FusedProjectionsGiveTheSameBits) {
   EXPECT_EQ(logits(mixture), logits(reference("mixtral")));
 }
 
+// Rows of `parts` equal parts of each matrix in turn, part after part.
+Tensor interleave(const std::string& name, std::span<const Tensor> matrices, std::size_t parts) {
+  Tensor all{name, matrices[0].format, {matrices[0].shape[0], 0}, {}};
+  for (const Tensor& matrix : matrices) all.shape[1] += matrix.shape[1];
+  for (std::size_t part = 0; part < parts; ++part)
+    for (const Tensor& matrix : matrices) {
+      const std::size_t bytes = matrix.bytes.size() / parts;
+      append(all.bytes, std::span(matrix.bytes).subspan(part * bytes, bytes));
+    }
+  return all;
+}
+
+// Rows [first, first + count) of a matrix.
+Tensor rows_of(const Tensor& matrix, std::size_t first, std::size_t count) {
+  Tensor rows{"", matrix.format, {matrix.shape[0], count}, {}};
+  const std::size_t row = matrix.bytes.size() / matrix.shape[1];
+  append(rows.bytes, std::span(matrix.bytes).subspan(first * row, count * row));
+  return rows;
+}
+
+TEST_F(ModelVariants, DeltaRulesProjectedByOneMatrixGiveTheSameBits) {
+  constexpr std::size_t kKeyHeads = 2, kKeys = 64, kValues = 128;
+  EditableModel model = read("qwen3next");
+  for (int layer = 0; layer < 3; ++layer) {
+    const Tensor qkv = model.take(block(layer, "attn_qkv.weight"));
+    const Tensor parts[] = {rows_of(qkv, 0, kKeys), rows_of(qkv, kKeys, kKeys),
+                            rows_of(qkv, 2 * kKeys, kValues),
+                            model.take(block(layer, "attn_gate.weight"))};
+    model.tensors.push_back(interleave(block(layer, "ssm_in.weight"), parts, kKeyHeads));
+  }
+  EXPECT_EQ(logits(model), logits(reference("qwen3next")));
+}
+
 // Per head the rows of the key matrix, transposed, and then those of the value matrix.
 Tensor merged_key_value(const std::string& name, const Tensor& key, const Tensor& value) {
   const std::size_t plain = key.shape[0], rank = key.shape[1], heads = key.shape[2];
@@ -246,7 +279,6 @@ TEST_F(ModelVariants, RefusesWhatItCannotCompute) {
   EXPECT_TRUE(refused("deepseek2-v3", "deepseek2.expert_group_used_count", integer(0)));
   EXPECT_TRUE(refused("deepseek2-v3", "deepseek2.attention.temperature_scale", real(0.1)));
   EXPECT_TRUE(refused("granite", "granite.logit_scale", real(0)));
-  EXPECT_TRUE(refused("mamba", "mamba.ssm.dt_b_c_rms", {ValueType::kBool, true}));
   EXPECT_TRUE(refused("mamba", "mamba.ssm.state_size", integer(1 << 29)));
   EXPECT_TRUE(refused("mamba", "mamba.ssm.conv_kernel", integer(1)));
   EXPECT_TRUE(refused("mamba2", "mamba2.ssm.time_step_rank", integer(7)));

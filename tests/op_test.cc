@@ -5,24 +5,18 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <random>
 
 #include "device/cpu/cpu_device.h"
 #include "device/cpu/isa_select.h"
+#include "device/cpu/test_support.h"
 #include "graph/builder.h"
 
 namespace strata {
 namespace {
 
-using Matrix = std::vector<std::vector<double>>;
+using testing::noise;
 
-std::vector<float> noise(std::int64_t n, std::uint32_t seed, float scale = 1.0f) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0.0f, scale);
-  std::vector<float> out(static_cast<std::size_t>(n));
-  for (float& x : out) x = normal(random);
-  return out;
-}
+using Matrix = std::vector<std::vector<double>>;
 
 // Builds a graph whose inputs are rows of embedding tables and reads any value of it back: row i of
 // an input belongs to token i, and the value is taken for the logits.
@@ -185,6 +179,23 @@ TEST_P(OpTest, RowsAreLookedUpByTokenByPositionOrAlwaysTheFirst) {
     for (std::int64_t i = 0; i < 4; ++i)
       expected.push_back(2 * at(tokens, row * 4 + i) + at(positions, row * 4 + i) - at(first, i));
     expect_near(got[static_cast<std::size_t>(row)], expected, 1e-6);
+  }
+}
+
+TEST_P(OpTest, ANormWithoutWeightsLeavesPartsOfUnitMeanSquare) {
+  const auto x = noise(3 * 26, 1, 0.01f);
+  const auto value = input(3, 26, x);
+  graph().norm_heads(value, std::nullopt, 1e-4f, 2);
+  const auto got = compute(value, 3);
+  for (std::int64_t row = 0; row < 3; ++row) {
+    std::vector<double> expected;
+    for (std::int64_t first = row * 26; first < row * 26 + 26; first += 13) {
+      double squares = 0;
+      for (std::int64_t i = first; i < first + 13; ++i) squares += at(x, i) * at(x, i);
+      for (std::int64_t i = first; i < first + 13; ++i)
+        expected.push_back(at(x, i) / std::sqrt(squares / 13 + 1e-4));
+    }
+    expect_near(got[static_cast<std::size_t>(row)], expected, 1e-5);
   }
 }
 

@@ -23,6 +23,7 @@ TEST(Pooling, TakesWhatItsNameSays) {
   EXPECT_THAT(*pool(Pooling::kMean, false), ElementsAre(ElementsAre(-1, 1, 2)));
   EXPECT_THAT(*pool(Pooling::kFirst, false), ElementsAre(ElementsAre(3, 0, 4)));
   EXPECT_THAT(*pool(Pooling::kLast, false), ElementsAre(ElementsAre(-6, 3, 0)));
+  EXPECT_THAT(*pool(Pooling::kRank, false), ElementsAre(ElementsAre(3, 0, 4)));
   EXPECT_EQ(*pool(Pooling::kNone, false), kRows);
 }
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 
 namespace strata::testing {
@@ -13,6 +15,14 @@ inline std::filesystem::path shared_data_root() {
 }
 
 inline bool shared_data_present() { return std::filesystem::exists(shared_data_root()); }
+
+// Its bytes; none where it cannot be read.
+inline std::string read_file(const std::filesystem::path& path) {
+  const std::ifstream file(path, std::ios::binary);
+  std::stringstream bytes;
+  bytes << file.rdbuf();
+  return bytes.str();
+}
 
 // The files of a reference model without their extensions: committed ones, else shared ones.
 inline std::string reference_path(const std::string& name) {

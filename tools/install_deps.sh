@@ -11,7 +11,7 @@ build_packages=(
 )
 test_packages=(
   clang clang-format clang-tidy libclang-rt-14-dev
-  g++-aarch64-linux-gnu qemu-user-static googletest
+  g++-aarch64-linux-gnu qemu-user-static googletest openssl
 )
 bench_packages=(libbenchmark-dev)
 

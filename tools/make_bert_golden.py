@@ -1,23 +1,25 @@
 #!/usr/bin/env python3
 """Writes tests/data/bert.gguf and nomic-bert.gguf, tiny encoders of random weights with a WordPiece
-vocabulary, and beside each a JSON file with the tokens and embeddings of some sentences.
+vocabulary, and beside each a JSON file with the tokens and embeddings of some sentences; and
+reranker.gguf with a head that scores pairs of texts, and a JSON file with the scores of some.
 
 Usage: make_bert_golden.py [OUTPUT_FOLDER]     (needs the PyPI packages gguf and numpy)
 
 Everything is computed here, in double precision, from Devlin et al., "BERT" (2019), and Nussbaum et
 al., "Nomic Embed" (2024), and knows nothing of Strata: WordPiece, the encoder, and the pooled but
-not normalised embeddings. The seed is fixed, so a second run writes the same files.
+not normalised embeddings. A score is w tanh(W h + b) + c of the first token's hidden state h. The
+seed is fixed, so a second run writes the same files.
 """
 
 import json
 import math
-import pathlib
 import string
-import sys
 import unicodedata
 
 import gguf
 import numpy as np
+
+from logit_golden import output_folder, write_tensors
 
 WIDTH, HEADS, LAYERS, INNER, CONTEXT = 32, 4, 2, 64, 320
 EPSILON, ROPE_BASE = 1e-12, 1000.0
@@ -28,6 +30,10 @@ PIECES = ["ing", "ed", "er", "ty", "fe"]
 SENTENCES = ["", "Why is the sea salty?", "rivers carry salt into the sea",
              "An OLD cat  sat on the mat.", "Caf\u00e9 au lait, s'il vous pla\u00eet!",
              "salt \u5869 \u2603", " ".join(["salt and water"] * 95)]
+
+PAIRS = [("Why is the sea salty?", "rivers carry salt into the sea"),
+         ("Why is the sea salty?", "An OLD cat  sat on the mat."), ("water", ""),
+         ("old house", " ".join(["salt and water"] * 90))]
 
 
 def vocabulary():
@@ -69,7 +75,7 @@ def tokenize(text):
     return ids + [special.index("[SEP]")]
 
 
-def make_weights(random, nomic):
+def make_weights(random, nomic, segments=2):
     """Tensors by their names in the file, rounded to half precision where the file has that."""
     weights = {}
     size = sum(map(len, vocabulary()))
@@ -91,7 +97,7 @@ def make_weights(random, nomic):
         vector(name + ".bias", -0.3, 0.3)
 
     matrix("token_embd", size, WIDTH, 4.0)
-    matrix("token_types", 2, WIDTH, 2.0, np.float32)
+    matrix("token_types", segments, WIDTH, 2.0, np.float32)
     if not nomic:
         matrix("position_embd", CONTEXT, WIDTH, 2.0)
     norm("token_embd_norm")
@@ -111,7 +117,14 @@ def make_weights(random, nomic):
     return weights
 
 
-def write_model(path, weights, nomic):
+def add_head(random, weights):
+    for name, rows in (("cls", WIDTH), ("cls.output", 1)):
+        values = random.normal(0, 2 / np.sqrt(WIDTH), (rows, WIDTH))
+        weights[name + ".weight"] = values.astype(np.float16)
+        weights[name + ".bias"] = random.uniform(-0.3, 0.3, rows).astype(np.float32)
+
+
+def write_model(path, weights, nomic, pooling=gguf.PoolingType.MEAN):
     special, starts, continuations = vocabulary()
     writer = gguf.GGUFWriter(path, "nomic-bert" if nomic else "bert")
     writer.add_block_count(LAYERS)
@@ -124,21 +137,16 @@ def write_model(path, weights, nomic):
     if nomic:
         writer.add_rope_freq_base(ROPE_BASE)
     else:
-        writer.add_pooling_type(gguf.PoolingType.MEAN)
+        writer.add_pooling_type(pooling)
     writer.add_tokenizer_model("bert")
     writer.add_tokenizer_pre("default")
     writer.add_token_list(special + ["\u2581" + word for word in starts] + continuations)
     writer.add_token_types([3] * len(special) + [1] * (len(starts) + len(continuations)))
-    writer.add_token_type_count(2)
+    writer.add_token_type_count(len(weights["token_types.weight"]))
     for role, name in (("padding", "[PAD]"), ("unknown", "[UNK]"), ("cls", "[CLS]"),
                        ("seperator", "[SEP]"), ("mask", "[MASK]")):  # spelled so in GGUF
         writer.add_uint32(f"tokenizer.ggml.{role}_token_id", special.index(name))
-    for name, values in weights.items():
-        writer.add_tensor(name, values)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    write_tensors(writer, weights)
 
 
 class Encoder:
@@ -217,12 +225,26 @@ def write_golden(folder, name, seed):
     (folder / f"{name}.json").write_text(json.dumps({"arch": name, "sentences": sentences}) + "\n")
 
 
+def write_reranker(folder, seed):
+    random = np.random.default_rng(seed)
+    weights = make_weights(random, False, segments=1)
+    add_head(random, weights)
+    write_model(folder / "reranker.gguf", weights, False, gguf.PoolingType.RANK)
+    encoder = Encoder(weights)
+    pairs = []
+    for query, document in PAIRS:
+        tokens = tokenize(query) + tokenize(document)[1:]
+        first = np.tanh(encoder.linear("cls", encoder.run(tokens)[:1]))
+        score = float(f"{encoder.linear('cls.output', first).item():.8g}")
+        pairs.append({"query": query, "document": document, "tokens": tokens, "score": score})
+    (folder / "reranker.json").write_text(json.dumps({"arch": "bert", "pairs": pairs}) + "\n")
+
+
 def main():
-    root = pathlib.Path(__file__).resolve().parent.parent
-    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else root / "tests" / "data"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = output_folder()
     write_golden(folder, "bert", 11)
     write_golden(folder, "nomic-bert", 12)
+    write_reranker(folder, 13)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,14 @@ has the form of the reference data: prompts of tokens, logits by position, the g
 The seed is fixed, so a second run writes the same files.
 """
 
-import json
-import pathlib
 import sys
 
 import gguf
 import numpy as np
 
+from logit_golden import write_golden, write_tensors
+
+ARCHITECTURE = "rwkv7"
 WIDTH, HEAD, LAYERS, INNER, VOCABULARY = 32, 16, 2, 64, 512
 RANKS = {"w": 8, "a": 8, "v": 4, "g": 12}
 EPSILON = 1e-5
@@ -64,7 +65,7 @@ def make_weights(random):
 
 
 def write_model(path, weights):
-    writer = gguf.GGUFWriter(path, "rwkv7")
+    writer = gguf.GGUFWriter(path, ARCHITECTURE)
     writer.add_block_count(LAYERS)
     writer.add_context_length(4096)
     writer.add_embedding_length(WIDTH)
@@ -77,12 +78,7 @@ def write_model(path, weights):
     writer.add_iclr_lora_rank(RANKS["a"])
     writer.add_value_residual_mix_lora_rank(RANKS["v"])
     writer.add_gate_lora_rank(RANKS["g"])
-    for name, values in weights.items():
-        writer.add_tensor(name, values)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    write_tensors(writer, weights)
 
 
 def sigmoid(x):
@@ -158,32 +154,5 @@ class Model:
         return self.w["output.weight"] @ self.norm(x, "output_norm")
 
 
-def run_prompt(weights, tokens):
-    model = Model(weights)
-    rows = [model.step(token) for token in tokens]
-    wanted = sorted({0, len(tokens) // 2, len(tokens) - 1})
-    logits = {str(p): [float(f"{x:.7g}") for x in rows[p]] for p in wanted}
-    greedy, margins, last = [], [], rows[-1]
-    for _ in range(GREEDY):
-        order = np.argsort(last)
-        greedy.append(int(order[-1]))
-        margins.append(float(f"{last[order[-1]] - last[order[-2]]:.7g}"))
-        last = model.step(greedy[-1])
-    return {"tokens": tokens, "logits": logits, "greedy": greedy, "greedy_margin": margins}
-
-
-def main():
-    root = pathlib.Path(__file__).resolve().parent.parent
-    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else root / "tests" / "data"
-    folder.mkdir(parents=True, exist_ok=True)
-    random = np.random.default_rng(7)
-    weights = make_weights(random)
-    write_model(folder / "rwkv7.gguf", weights)
-    prompts = [run_prompt(weights, random.integers(0, VOCABULARY, length).tolist())
-               for length in PROMPTS]
-    golden = {"arch": "rwkv7", "gguf": "rwkv7.gguf", "prompts": prompts}
-    (folder / "rwkv7.json").write_text(json.dumps(golden) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    write_golden("rwkv7", 7, sys.modules[__name__], PROMPTS, GREEDY)

@@ -139,8 +139,8 @@ EngineLoop::~EngineLoop() {
 Status EngineLoop::check(const Request& request) const {
   const auto length = static_cast<std::int64_t>(request.tokens.size());
   if (length == 0) return invalid_argument("the prompt is empty");
-  if (output_ == EngineOutput::kHidden && request.max_tokens != 0)
-    return invalid_argument("the model was loaded for hidden states: max_tokens must be 0, not {}",
+  if (output_ != EngineOutput::kLogits && request.max_tokens != 0)
+    return invalid_argument("the model was not loaded for answers: max_tokens must be 0, not {}",
                             request.max_tokens);
   // One position must be left for an answer, unless none is wanted.
   const std::int64_t room = context() - (request.max_tokens == 0 ? 0 : 1);

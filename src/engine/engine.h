@@ -21,6 +21,7 @@ namespace strata {
 enum class EngineOutput : std::uint8_t {
   kLogits,
   kHidden,  // what the output head would read; nothing is generated
+  kScores,  // of pairs of texts, at their first positions; nothing is generated
 };
 
 struct EngineOptions {

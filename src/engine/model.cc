@@ -38,6 +38,16 @@ Status check_options(const EngineOptions& options) {
 // The graph whose output the options ask for.
 Result<Graph> load_graph(const ModelManifest& manifest, EngineOutput output) {
   STRATA_ASSIGN(Graph graph, build_graph(manifest));
+  const bool scores = graph.output_width() == 1;
+  if (output == EngineOutput::kScores && !scores)
+    return unsupported("{} ({}) has no head that scores pairs of texts", manifest.name(),
+                       manifest.architecture());
+  if (output != EngineOutput::kScores && scores)
+    return unsupported(
+        "{} ({}) scores pairs of texts, as `strata embed` prints it; it gives neither answers nor "
+        "embeddings",
+        manifest.name(), manifest.architecture());
+  if (output == EngineOutput::kScores) return graph;
   if (output == EngineOutput::kHidden) return without_output_head(std::move(graph));
   if (graph.causal) return graph;
   return unsupported(

@@ -4,12 +4,14 @@
 #include <array>
 #include <cmath>
 
+#include "models/bert.h"
+
 namespace strata {
 namespace {
 
 // By the file's number.
-constexpr std::array<std::string_view, 4> kNames = {"none", "mean", "cls", "last"};
-constexpr std::int64_t kRank = 4;
+constexpr std::array<std::string_view, 5> kNames = {"none", "mean", "cls", "last", "rank"};
+static_assert(static_cast<std::int64_t>(Pooling::kRank) == kRankPooling);
 
 Status normalize_row(std::vector<float>& row) {
   double squares = 0;
@@ -26,23 +28,19 @@ std::string_view to_string(Pooling pooling) { return kNames[static_cast<std::siz
 
 std::optional<Pooling> pooling_by_name(std::string_view name) {
   const auto found = std::ranges::find(kNames, name);
-  if (found == kNames.end()) return std::nullopt;
+  if (found == kNames.end() || name == to_string(Pooling::kRank)) return std::nullopt;
   return static_cast<Pooling>(found - kNames.begin());
 }
 
 Result<std::optional<Pooling>> read_pooling(const ModelManifest& manifest) {
   constexpr std::string_view kKey = "pooling_type";
   if (!manifest.has(kKey)) return std::optional<Pooling>();
-  STRATA_ASSIGN(const std::int64_t type, manifest.integer(kKey, 0, kRank));
-  if (type == kRank)
-    return unsupported(
-        "{} is 4 (rank): the model scores pairs of texts, for which it has no embeddings",
-        manifest.full_key(kKey));
+  STRATA_ASSIGN(const std::int64_t type, manifest.integer(kKey, 0, kRankPooling));
   return std::optional(static_cast<Pooling>(type));
 }
 
 std::vector<Position> pooled_positions(Pooling pooling, Position length) {
-  if (pooling == Pooling::kFirst) return {0};
+  if (pooling == Pooling::kFirst || pooling == Pooling::kRank) return {0};
   if (pooling == Pooling::kLast) return {length - 1};
   std::vector<Position> all;
   for (Position p = 0; p < length; ++p) all.push_back(p);

@@ -1,4 +1,4 @@
-// From the hidden states of a text's tokens to its embedding.
+// From the hidden states of a text's tokens to its embedding, or to a pair's score.
 #pragma once
 
 #include <optional>
@@ -17,11 +17,13 @@ enum class Pooling : std::uint8_t {
   kMean,   // of all tokens
   kFirst,  // of the first token, [CLS]
   kLast,
+  kRank,  // a pair's score, computed at the first token
 };
-std::string_view to_string(Pooling pooling);                    // "none", "mean", "cls", "last"
-std::optional<Pooling> pooling_by_name(std::string_view name);  // the inverse
+std::string_view to_string(Pooling pooling);  // "none", "mean", "cls", "last", "rank"
+// The inverse, of those that a model's embeddings leave a choice of: "rank" is none.
+std::optional<Pooling> pooling_by_name(std::string_view name);
 
-// What the file says; nothing where it is silent. Fails on a kind that gives no embedding.
+// What the file says; nothing where it is silent.
 Result<std::optional<Pooling>> read_pooling(const ModelManifest& manifest);
 // For a file that is silent.
 constexpr Pooling default_pooling(bool causal) { return causal ? Pooling::kLast : Pooling::kMean; }

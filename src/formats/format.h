@@ -19,7 +19,8 @@
 //   factor<V>(w, part)          Q8Block32: the part's scale; w = factor * code + offset
 //   offset<V>(w, part)
 //   scale<V>(w, part)           Q8Block256: integers, |scale| and |offset| < 2^15;
-//   offset<V>(w, part)          w = factor * (scale * code - offset), or with kOwnFactor
+//   kZeroCode                   w = factor * scale * (code - kZeroCode), or with kOwnFactor
+//   offset<V>(w, part)
 //   factor<V>(w)                w = factor * scale * code - offset_factor * offset
 //   offset_factor<V>(w)
 // Formats whose codes no lane operation reads in place have unpack() instead (unpacked.h).
@@ -70,7 +71,7 @@ constexpr int kSignedCodes = -1;  // codes are bytes with a sign
 enum class Offset : std::uint8_t {
   kNone,
   kAdded,      // offset(part)
-  kScaled,     // -factor * offset(part)
+  kScaled,     // -factor * scale(part) * kZeroCode
   kOwnFactor,  // -offset_factor * offset(part)
 };
 

@@ -47,6 +47,7 @@ struct Q3_K {
   static constexpr int kPart = 16;
   static constexpr int kTopCode = 7;
   static constexpr Offset kOffset = Offset::kScaled;
+  static constexpr int kZeroCode = 4;
 
   template <class V>
   [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
@@ -61,10 +62,6 @@ struct Q3_K {
     const auto low = V::and_i32(V::shr_i32(bits(part % 8), part / 8 * 4), 0xf);
     const auto high = V::and_i32(V::shr_i32(bits(8 + part % 4), part / 4 * 2), 3);
     return V::sub_i32(V::or_i32(low, V::shl_i32(high, 4)), V::broadcast_i32(32));
-  }
-  template <class V>
-  [[gnu::always_inline]] static typename V::I32 offset(typename V::Weights w, int part) {
-    return V::shl_i32(scale<V>(w, part), 2);
   }
   template <class V>
   [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w) {

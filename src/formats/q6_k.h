@@ -42,6 +42,7 @@ struct Q6_K {
   static constexpr int kPart = 16;
   static constexpr int kTopCode = 63;
   static constexpr Offset kOffset = Offset::kScaled;
+  static constexpr int kZeroCode = 32;
 
   template <class V>
   [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
@@ -54,10 +55,6 @@ struct Q6_K {
   template <class V>
   [[gnu::always_inline]] static typename V::I32 scale(typename V::Weights w, int part) {
     return V::load_s8_i32(w, in_group(kScales) + lane_bytes(part));
-  }
-  template <class V>
-  [[gnu::always_inline]] static typename V::I32 offset(typename V::Weights w, int part) {
-    return V::shl_i32(scale<V>(w, part), 5);
   }
   template <class V>
   [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w) {

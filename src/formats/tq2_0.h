@@ -33,6 +33,7 @@ struct TQ2_0 {
   static constexpr int kPart = 32;
   static constexpr int kTopCode = 3;
   static constexpr Offset kOffset = Offset::kScaled;
+  static constexpr int kZeroCode = 1;
 
   template <class V>
   [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
@@ -40,11 +41,6 @@ struct TQ2_0 {
   }
   template <class V>
   [[gnu::always_inline]] static typename V::I32 scale(typename V::Weights w, int) {
-    static_cast<void>(w);
-    return V::broadcast_i32(1);
-  }
-  template <class V>
-  [[gnu::always_inline]] static typename V::I32 offset(typename V::Weights w, int) {
     static_cast<void>(w);
     return V::broadcast_i32(1);
   }

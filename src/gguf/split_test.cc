@@ -133,7 +133,8 @@ TEST(SplitName, TakesNamesApart) {
   EXPECT_EQ(split_path(name->prefix, 3, 15), "/x/llama-00003-of-00015.gguf");
   for (const char* other :
        {"llama.gguf", "-00001-of-00002.gguf", "m-00000-of-00002.gguf", "m-00003-of-00002.gguf",
-        "m-0000x-of-00002.gguf", "m-00001-of-00002.bin", "m-+0001-of-00002.gguf"})
+        "m-00001-of-00000.gguf", "m-0000x-of-00002.gguf", "m-00001-of-00002.bin",
+        "m-+0001-of-00002.gguf"})
     EXPECT_FALSE(parse_split_name(other)) << other;
 }
 

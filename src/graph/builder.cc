@@ -41,7 +41,8 @@ ValueId GraphBuilder::layer_norm(ValueId in, WeightId weight, WeightId bias, flo
   return out;
 }
 
-void GraphBuilder::norm_heads(ValueId value, WeightId weight, float epsilon, std::int32_t heads) {
+void GraphBuilder::norm_heads(ValueId value, std::optional<WeightId> weight, float epsilon,
+                              std::int32_t heads) {
   graph_.ops.push_back(NormOp{value, value, weight, epsilon, heads, {}});
 }
 

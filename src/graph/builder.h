@@ -20,7 +20,7 @@ class GraphBuilder {
   ValueId norm(ValueId in, WeightId weight, float epsilon);
   ValueId layer_norm(ValueId in, WeightId weight, WeightId bias, float epsilon,
                      std::int32_t heads = 1);
-  void norm_heads(ValueId value, WeightId weight, float epsilon, std::int32_t heads);
+  void norm_heads(ValueId value, std::optional<WeightId> weight, float epsilon, std::int32_t heads);
 
   struct Linear {
     WeightId weight;

@@ -92,10 +92,11 @@ class Validator {
     use(op.in, domain(op.in));
     define(op.out, domain(op.in), width(op.in));
     require(op.heads > 0 && width(op.in) % op.heads == 0, "heads do not divide the width");
-    if (!status_.ok()) return;
-    const bool own = in_range(op.weight) && graph_.weight(op.weight).columns == width(op.in);
+    require(op.weight || !op.bias, "a norm with a bias has no weight");
+    if (!status_.ok() || !op.weight) return;
+    const bool own = in_range(*op.weight) && graph_.weight(*op.weight).columns == width(op.in);
     const std::int64_t columns = width(op.in) / (own ? 1 : op.heads);
-    vector(op.weight, columns);
+    vector(*op.weight, columns);
     if (op.bias) vector(*op.bias, columns);
   }
   // The rows of `parts` slices of a weight make a row of an output.

@@ -37,12 +37,13 @@ struct EmbedOp {
 };
 
 // RMS norm over each of `heads` equal parts of a row: x / sqrt(mean(x^2) + epsilon) * weight, where
-// weight has width / heads elements for all parts, or width elements. With a bias (of as many) a
-// layer norm: mean(x) is first taken from x, and the bias is added in the end.
+// weight has width / heads elements for all parts, or width elements; without one, each is 1. With
+// a bias (of as many) a layer norm: mean(x) is first taken from x, and the bias is added in the
+// end.
 struct NormOp {
   ValueId in;
   ValueId out;  // may be `in`
-  WeightId weight;
+  std::optional<WeightId> weight;
   float epsilon = 0;
   std::int32_t heads = 1;
   std::optional<WeightId> bias;

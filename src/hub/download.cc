@@ -29,6 +29,13 @@ std::string validator_of(const HttpAnswer& answer) {
   return strong ? answer.etag : answer.last_modified;
 }
 
+std::string linked_sha256(const HttpAnswer& answer) {
+  std::string_view text = answer.linked_etag;
+  if (text.size() > 2 && text.starts_with('"') && text.ends_with('"'))
+    text = text.substr(1, text.size() - 2);
+  return as_sha256(text);
+}
+
 class Download {
  public:
   Download(Http& http, const RemoteFile& remote, const std::string& target, PartialFile& file,
@@ -43,9 +50,7 @@ class Download {
 
   // Until the whole file is there; unchecked.
   Status run() {
-    const bool resumable = !file_.validator().empty() || !sha256_.empty();
-    if (file_.size() > 0 && (!resumable || file_.size() > total_.value_or(~Bytes{0})))
-      STRATA_TRY(file_.restart(""));
+    if (file_.size() > 0 && !resumable()) STRATA_TRY(file_.restart({}));
     if (file_.size() > 0)
       hooks_.note(
           fmt::format("going on with {} at {}", printable(name_), human_bytes(file_.size())));
@@ -69,6 +74,12 @@ class Download {
   const std::string& sha256() const { return sha256_; }
 
  private:
+  bool resumable() const {
+    return file_.origin().source == remote_.source &&
+           (!file_.origin().validator.empty() || !sha256_.empty()) &&
+           file_.size() <= total_.value_or(~Bytes{0});
+  }
+
   // No server there is a passing trouble once it was there.
   bool may_pass(const Status& status) const {
     return status.code() == StatusCode::kIo || (status.code() == StatusCode::kNotFound && begun_);
@@ -81,8 +92,8 @@ class Download {
 
   Status attempt(std::optional<std::chrono::seconds>& retry_after) {
     HttpRequest request{remote_.url, remote_.headers, file_.size()};
-    if (request.offset > 0 && !file_.validator().empty())
-      request.headers.push_back("If-Range: " + file_.validator());
+    if (request.offset > 0 && !file_.origin().validator.empty())
+      request.headers.push_back("If-Range: " + file_.origin().validator);
     answered_ = false;
     const auto answer = http_.get(
         request, [&](const HttpAnswer& start, std::span<const std::uint8_t> bytes) -> Status {
@@ -120,8 +131,9 @@ class Download {
         return corrupt("{}: the server sends other bytes than asked for (Content-Range '{}')",
                        shown_url(remote_.url), printable(answer.content_range, 80));
       total = range.total ? range.total : total_;
-      const bool other = answer.etag.starts_with('"') && file_.validator().starts_with('"') &&
-                         answer.etag != file_.validator();
+      const bool other = answer.etag.starts_with('"') &&
+                         file_.origin().validator.starts_with('"') &&
+                         answer.etag != file_.origin().validator;
       if (other || (total_ && total != total_)) return begin_anew();
     } else if (file_.size() > 0) {
       hooks_.note(fmt::format("{}: the server starts anew", printable(name_)));
@@ -129,22 +141,15 @@ class Download {
     if (total && remote_.bytes && *total != *remote_.bytes)
       return corrupt("{}: the server has {} bytes where {} are expected", shown_url(remote_.url),
                      *total, *remote_.bytes);
-    if (answer.status == 200) STRATA_TRY(file_.restart(validator_of(answer)));
+    if (answer.status == 200) STRATA_TRY(file_.restart({remote_.source, validator_of(answer)}));
     total_ = total ? total : remote_.bytes;
     return check_space();
   }
 
   Status begin_anew() {
-    STRATA_TRY(file_.restart(""));
+    STRATA_TRY(file_.restart({}));
     total_ = remote_.bytes;
     return io_error("{}: the file has changed on the server", shown_url(remote_.url));
-  }
-
-  static std::string linked_sha256(const HttpAnswer& answer) {
-    std::string_view text = answer.linked_etag;
-    if (text.size() > 2 && text.starts_with('"') && text.ends_with('"'))
-      text = text.substr(1, text.size() - 2);
-    return as_sha256(text);
   }
 
   // Of an unknown length only some bytes are known to come.
@@ -195,26 +200,63 @@ bool is_there(const std::string& path) {
   return fs::exists(path, error);
 }
 
-// Of a target that is there already.
-Status check_present(const RemoteFile& remote, const std::string& target, const PullHooks& hooks) {
-  const std::string name = printable(target);
+// The beginning of the server's answer; the bytes are not waited for.
+Result<HttpAnswer> ask(Http& http, const RemoteFile& remote) {
+  std::optional<HttpAnswer> start;
+  auto answer = http.get({remote.url, remote.headers, 0},
+                         [&](const HttpAnswer& first, std::span<const std::uint8_t>) {
+                           start = first;
+                           return make_error(StatusCode::kCancelled, "its beginning is enough");
+                         });
+  if (start) answer = *std::move(start);
+  if (answer.ok() && answer->status != 200) return answer_error(*answer, remote.url);
+  return answer;
+}
+
+// Whether the target that is there is taken for the remote file; false: it is to be replaced.
+Result<bool> keeps(Http& http, RemoteFile remote, const std::string& target, IfThere if_there,
+                   const PullHooks& hooks) {
   STRATA_ASSIGN(const File file, File::open(target));
-  bool same = !remote.bytes || *remote.bytes == file.size();
-  if (same && !remote.sha256.empty()) {
+  const Origin origin = read_origin(target);
+  bool changed = false;
+  std::string doubt = "its source gives no SHA-256 to check";
+  if (remote.sha256.empty()) {
+    const auto answer = ask(http, remote);
+    if (answer.ok()) {
+      const std::string validator = validator_of(*answer);
+      changed = !validator.empty() && !origin.validator.empty() && validator != origin.validator;
+      remote.sha256 = linked_sha256(*answer);
+      if (answer->content_length) remote.bytes = answer->content_length;
+    } else {
+      doubt = "its source cannot be asked: " + answer.status().message();
+    }
+  }
+  const bool checked = !remote.sha256.empty();
+  const bool sized = !remote.bytes || *remote.bytes == file.size();
+  bool same = sized && !changed && origin.source == remote.source && if_there == IfThere::kKeep;
+  if (checked && sized) {
     STRATA_ASSIGN(const std::string found, file_sha256(target));
     same = found == remote.sha256;
   }
-  if (!same)
-    return invalid_argument(
-        "{}: is there, but is another file, or damaged; remove it with strata "
-        "rm and pull again",
-        name);
-  hooks.note(fmt::format("{} is there already{}", name,
-                         remote.sha256.empty() ? " (its source gives no SHA-256 to check)" : ""));
-  return {};
+  if (same)
+    hooks.note(fmt::format("{} is there already{}", printable(target),
+                           checked ? "" : fmt::format(" ({})", doubt)));
+  if (same || if_there == IfThere::kReplace) return same;
+  const bool other = checked || !sized || (changed && origin.source == remote.source);
+  return is_another(target, origin, remote.source, other);
 }
 
 }  // namespace
+
+Status is_another(const std::string& target, const Origin& origin, const std::string& source,
+                  bool surely) {
+  const std::string from = origin.source.empty() ? "an unknown source" : origin.source;
+  return invalid_argument(
+      "{}: is there already, from {}, and {} another file than {} has{}; remove it with strata rm, "
+      "or replace it with --force",
+      printable(target), printable(from), surely ? "is" : "may be", printable(source),
+      surely ? ", or damaged" : "");
+}
 
 ContentRange parse_content_range(std::string_view text) {
   ContentRange range;
@@ -227,14 +269,18 @@ ContentRange parse_content_range(std::string_view text) {
   return range;
 }
 
-Status download(Http& http, const RemoteFile& remote, const std::string& target,
+Status download(Http& http, const RemoteFile& remote, const std::string& target, IfThere if_there,
                 const std::function<Status(const std::string& path)>& check,
                 const PullHooks& hooks) {
-  if (is_there(target)) return check_present(remote, target, hooks);
+  const bool replaces = is_there(target);
+  if (replaces) {
+    STRATA_ASSIGN(const bool kept, keeps(http, remote, target, if_there, hooks));
+    if (kept) return {};
+  }
   STRATA_ASSIGN(PartialFile file, PartialFile::open(target, hooks.note));
-  if (is_there(target)) {  // another process was faster
+  if (!replaces && is_there(target)) {  // another process was faster
     file.discard();
-    return check_present(remote, target, hooks);
+    return keeps(http, remote, target, IfThere::kKeep, hooks).status();
   }
   Download transfer(http, remote, target, file, hooks);
   if (Status status = transfer.run(); !status.ok()) {

@@ -88,8 +88,8 @@ Status transport_error(CURLcode code, const std::string& url, const char* detail
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
       return unsupported(
-          "{}: the server cannot prove who it is ({}); are ca-certificates installed "
-          "and the clock right?",
+          "{}: the server cannot prove who it is ({}); are ca-certificates installed and the clock "
+          "right? Set SSL_CERT_FILE to trust the certificates of another file",
           where, reason);
     case CURLE_OPERATION_TIMEDOUT:
       return io_error("{}: the connection stalled ({}); try again later", where, reason);
@@ -145,6 +145,7 @@ Result<HttpAnswer> Http::get(const HttpRequest& request, const Take& take) {
                    std::min<long>(kConnectSeconds, options_.stall.count()));
   curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, kLeastBytesPerSecond);
   curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(options_.stall.count()));
+  if (!options_.ca_file.empty()) curl_easy_setopt(handle, CURLOPT_CAINFO, options_.ca_file.c_str());
   curl_easy_setopt(handle, CURLOPT_USERAGENT, "strata");
   curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers.get());
   curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, on_header);

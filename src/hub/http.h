@@ -20,6 +20,7 @@ namespace strata {
 struct HttpOptions {
   std::chrono::seconds stall{30};  // below 1 KiB/s until a connection counts as dead
   int retries = 5;                 // in a row without progress
+  std::string ca_file;             // whose certificates are trusted; empty: the system's
 };
 
 struct HttpRequest {

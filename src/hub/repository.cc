@@ -21,8 +21,6 @@ constexpr std::string_view kUsualQuantization = "Q4_K_M";
 constexpr std::size_t kMostShown = 20;
 constexpr std::uint32_t kMostParts = 1024;
 
-bool is_gguf(std::string_view path) { return lower_case(path).ends_with(".gguf"); }
-
 HubFile read_file_entry(const json::object& entry) {
   HubFile file;
   file.path = text_of(entry, "rfilename");
@@ -127,6 +125,8 @@ bool has_word(std::string_view text, std::string_view word) {
   }
   return false;
 }
+
+bool is_gguf(std::string_view path) { return lower_case(path).ends_with(".gguf"); }
 
 std::string model_stem(const std::string& path) {
   if (const auto name = parse_split_name(path)) return name->prefix;

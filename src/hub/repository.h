@@ -33,6 +33,8 @@ Result<std::vector<HubFile>> choose_hub_files(const HubListing& listing, std::st
 // the ends: Q4_K is no word of model-Q4_K_M.
 bool has_word(std::string_view text, std::string_view word);
 
+bool is_gguf(std::string_view path);  // by its name
+
 // A model's path without .gguf and the number of a part.
 std::string model_stem(const std::string& path);
 

@@ -5,14 +5,16 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <set>
 
-#include "base/file.h"
 #include "base/printable.h"
 #include "gguf/splits.h"
 #include "hub/ascii.h"
 #include "hub/json.h"
+#include "hub/origin.h"
 #include "hub/repository.h"
 #include "hub/sha256.h"
+#include "hub/small_file.h"
 #include "hub/source.h"
 
 namespace strata {
@@ -26,14 +28,16 @@ constexpr int kDeepest = 8;
 constexpr Bytes kMostManifestBytes = kMiB;
 constexpr std::string_view kModelLayer = "application/vnd.ollama.image.model";
 constexpr std::uint32_t kMostParts = 1024;
+constexpr std::string_view kSuffix = ".gguf";
 
-std::string read_small(const fs::path& path, Bytes limit) {
-  const auto file = File::open(path.string());
-  if (!file.ok() || file->size() > limit) return {};
-  std::string text(file->size(), '\0');
-  const Status read =
-      file->read_exactly(0, {reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
-  return read.ok() ? text : std::string();
+// Where the parts of the model at `path` belong, all or the first of them, and that path last.
+std::vector<std::string> part_paths(const std::string& path) {
+  std::vector<std::string> paths;
+  if (const auto name = parse_split_name(path))
+    for (std::uint32_t part = 1; part <= std::min(name->parts, kMostParts); ++part)
+      if (part != name->part) paths.push_back(split_path(name->prefix, part, name->parts));
+  paths.push_back(path);
+  return paths;
 }
 
 class Lister {
@@ -74,15 +78,42 @@ class Lister {
 
   // Every model below `folder`, named with `prefix`.
   void list_tree(const fs::path& folder, const std::string& prefix) {
+    std::set<std::string> files;
     walk(folder, [&](const fs::path& path, const std::string& inside) {
       if (store_.kind == StoreKind::kStrata && inside.ends_with(".partial"))
-        return found_.warnings.push_back(
+        found_.warnings.push_back(
             fmt::format("{} is an unfinished download: pull the model again to go on, or delete it",
                         printable(path.string())));
-      const auto part = parse_split_name(inside);
-      if (!inside.ends_with(".gguf") || is_companion(inside) || (part && part->part != 1)) return;
-      add(prefix + model_stem(inside), path);
+      if (inside.ends_with(kSuffix) && !is_companion(inside)) files.insert(inside);
     });
+    for (const std::string& file : files) {
+      const auto part = parse_split_name(file);
+      if (part && part->part != 1 && files.contains(split_path(part->prefix, 1, part->parts)))
+        continue;
+      const std::string whole = file.substr(0, file.size() - kSuffix.size());
+      const bool complete = !part || has_all_parts(files, *part);
+      const bool short_name = !part || (complete && is_sole(files, part->prefix));
+      if (!complete)
+        found_.warnings.push_back(
+            fmt::format("{} is one of {} parts that are not all there: pull the model again, or "
+                        "remove it",
+                        printable((folder / file).string()), part->parts));
+      add(prefix + (short_name ? model_stem(file) : whole), folder / file);
+    }
+  }
+
+  // Whether the split model `stem` shares its name with no other.
+  static bool is_sole(const std::set<std::string>& files, const std::string& stem) {
+    const std::string first = stem + "-00001-of-";
+    const auto other = files.upper_bound(*files.lower_bound(first));
+    return !files.contains(fmt::format("{}{}", stem, kSuffix)) &&
+           (other == files.end() || !other->starts_with(first));
+  }
+
+  static bool has_all_parts(const std::set<std::string>& files, const SplitName& name) {
+    for (std::uint32_t part = 1; part <= name.parts; ++part)
+      if (!files.contains(split_path(name.prefix, part, name.parts))) return false;
+    return true;
   }
 
   void add(std::string name, const fs::path& path) {
@@ -92,13 +123,8 @@ class Lister {
     const auto since = std::chrono::file_clock::to_sys(time).time_since_epoch();
     StoredModel model{std::move(name), path.string(), store_.kind, 0,
                       std::chrono::duration_cast<std::chrono::seconds>(since).count()};
-    const auto split_name = parse_split_name(model.path);
-    const std::uint32_t parts = split_name ? std::min(split_name->parts, kMostParts) : 1;
-    for (std::uint32_t part = 1; part <= parts; ++part) {
-      const auto bytes = fs::file_size(
-          split_name ? split_path(split_name->prefix, part, split_name->parts) : model.path, error);
-      if (!error) model.bytes += bytes;
-    }
+    for (const std::string& part : part_paths(model.path))
+      if (const auto bytes = fs::file_size(part, error); !error) model.bytes += bytes;
     found_.models.push_back(std::move(model));
   }
 
@@ -120,7 +146,8 @@ class Lister {
       if (!name.starts_with(kPrefix)) continue;
       name.erase(0, kPrefix.size());
       if (const std::size_t at = name.find("--"); at != std::string::npos) name.replace(at, 2, "/");
-      const std::string newest(trimmed(read_small(repository / "refs" / "main", 200)));
+      const std::string newest(
+          trimmed(read_small_file((repository / "refs" / "main").string(), 200)));
       const std::size_t first = found_.models.size();
       if (is_safe_name(newest)) list_tree(repository / "snapshots" / newest, name + "/");
       for (const fs::path& snapshot : folders_in(repository / "snapshots"))
@@ -146,7 +173,7 @@ class Lister {
       if (parts.size() == 3 && parts.front() == "library") parts.erase(parts.begin());
       const std::string tag(parts.back());
       parts.pop_back();
-      const auto digest = parse_ollama_manifest(read_small(path, kMostManifestBytes));
+      const auto digest = parse_ollama_manifest(read_small_file(path.string(), kMostManifestBytes));
       if (digest.ok())
         add(fmt::format("{}:{}", fmt::join(parts, "/"), tag),
             root_ / "blobs" / ("sha256-" + *digest));
@@ -204,15 +231,12 @@ Result<std::string> parse_ollama_manifest(std::string_view text) {
 }
 
 Status remove_model(const StoredModel& model, const std::string& folder) {
-  const auto split_name = parse_split_name(model.path);
-  const std::uint32_t parts = split_name ? std::min(split_name->parts, kMostParts) : 1;
-  for (std::uint32_t part = parts; part >= 1; --part) {  // the first part, which names it, last
-    const std::string path =
-        split_name ? split_path(split_name->prefix, part, split_name->parts) : model.path;
-    std::error_code error;
-    fs::remove(path, error);
-    if (error) return io_error("{}: cannot be removed: {}", printable(path), error.message());
-  }
+  for (const std::string& path : part_paths(model.path))
+    for (const std::string& file : {origin_path(path), path}) {
+      std::error_code error;
+      fs::remove(file, error);
+      if (error) return io_error("{}: cannot be removed: {}", printable(file), error.message());
+    }
   for (fs::path above = fs::path(model.path).parent_path();
        above != fs::path(folder) && ::rmdir(above.c_str()) == 0;)
     above = above.parent_path();

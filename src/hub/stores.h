@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,8 +28,9 @@ struct Store {
 };
 
 struct StoredModel {
-  std::string name;  // "org/repo/file" without .gguf and the number of a part; Ollama's "name:tag"
-  std::string path;  // of a split model the first part
+  std::string name;  // "org/repo/file" without .gguf, and without the number of a part where all
+                     // are there and nothing else has that name; Ollama's "name:tag"
+  std::string path;  // of a split model the first part that is there
   StoreKind store;
   Bytes bytes;               // of all parts
   std::int64_t modified_at;  // in seconds since 1970
@@ -46,10 +48,21 @@ StoredModels list_models(std::span<const Store> stores);
 // The digest of the one model layer of an Ollama manifest, 64 hexadecimal digits.
 Result<std::string> parse_ollama_manifest(std::string_view json);
 
-// The model that `query` names: by its whole name, by the last parts of it (after a slash), or by
-// its folder, then with :quantization where the folder holds several. Strata's own models come
-// before others. kNotFound: none; kInvalidArgument: several, with their names.
-Result<StoredModel> choose_model(std::span<const StoredModel> models, std::string_view query);
+enum class Naming {
+  // The file, the whole name, the last parts of it (after a slash), or the folder, then with
+  // :quantization where that holds several.
+  kFull,
+  // The beginning of the name; best all but the quantization at its end.
+  kShort,
+};
+
+// The model that `query` names, whatever its case. Strata's own models come before others.
+// kNotFound: none; kInvalidArgument: several, with their names.
+Result<StoredModel> choose_model(std::span<const StoredModel> models, std::string_view query,
+                                 Naming naming);
+
+// The model to which the file at `path` belongs, however the path is written.
+std::optional<StoredModel> model_at(std::span<const StoredModel> models, const std::string& path);
 
 // Removes every part of a model in Strata's cache, and the folders that this empties.
 Status remove_model(const StoredModel& model, const std::string& folder);

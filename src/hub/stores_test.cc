@@ -49,8 +49,8 @@ class Stores : public ::testing::Test {
   }
 
   // The path that a name leads to, inside the test's folder, or the error.
-  std::string path_of(std::string_view query) const {
-    const auto chosen = choose_model(list().models, query);
+  std::string path_of(std::string_view query, Naming naming = Naming::kFull) const {
+    const auto chosen = choose_model(list().models, query, naming);
     return chosen.ok() ? fs::path(chosen->path).lexically_relative(root_).string()
                        : chosen.status().message();
   }
@@ -103,6 +103,64 @@ TEST_F(Stores, ASplitModelIsOneModelAndItsPartsGoTogether) {
   EXPECT_FALSE(fs::exists(root_ / "strata/org/repo"));
   ASSERT_TRUE(remove_model(stored.models[0], (root_ / "strata").string()).ok());
   EXPECT_TRUE(fs::is_empty(root_ / "strata"));
+}
+
+TEST_F(Stores, APartAloneHasItsOwnNameAndIsReported) {
+  write("strata/good.gguf");
+  write("strata/good-00001-of-99999.gguf");
+  write("strata/late-00002-of-00003.gguf");
+  write("strata/odd-00001-of-00000.gguf");
+  EXPECT_THAT(names(), ElementsAre("Strata: good", "Strata: good-00001-of-99999",
+                                   "Strata: late-00002-of-00003", "Strata: odd-00001-of-00000"));
+  EXPECT_THAT(list().warnings,
+              ElementsAre(HasSubstr("one of 99999 parts that are not all there"),
+                          HasSubstr("late-00002-of-00003.gguf is one of 3 parts")));
+  EXPECT_EQ(path_of("good"), "strata/good.gguf");
+  EXPECT_EQ(path_of("good.gguf"), "strata/good.gguf");
+  EXPECT_EQ(path_of("good-00001-of-99999"), "strata/good-00001-of-99999.gguf");
+  EXPECT_EQ(path_of("good-00001-of-99999.gguf"), "strata/good-00001-of-99999.gguf");
+  EXPECT_THAT(path_of("good-00001-of-00002.gguf"), HasSubstr("no such file"));
+  write("strata/good-00001-of-99999.gguf.source");
+  for (const StoredModel& model : list().models)
+    if (model.name != "good") {
+      EXPECT_TRUE(remove_model(model, (root_ / "strata").string()).ok()) << model.name;
+    }
+  EXPECT_THAT(names(), ElementsAre("Strata: good"));
+  EXPECT_FALSE(fs::exists(root_ / "strata/good-00001-of-99999.gguf.source"));
+}
+
+TEST_F(Stores, EveryNameOfAStoreIsUnique) {
+  for (const char* file : {"m.gguf", "m-00001-of-00001.gguf", "n-00001-of-00001.gguf",
+                           "n-00001-of-00002.gguf", "n-00002-of-00002.gguf"})
+    write(fmt::format("strata/{}", file));
+  EXPECT_THAT(names(), ElementsAre("Strata: m", "Strata: m-00001-of-00001",
+                                   "Strata: n-00001-of-00001", "Strata: n-00001-of-00002"));
+}
+
+TEST_F(Stores, APathNamesTheModelThatTheFileBelongsTo) {
+  write("strata/org/m-00001-of-00002.gguf");
+  write("strata/org/m-00002-of-00002.gguf");
+  write("elsewhere/m.gguf");
+  const StoredModels stored = list();
+  for (const char* path : {"strata/org/m-00001-of-00002.gguf", "strata/org/m-00002-of-00002.gguf",
+                           "strata/../strata/org/m-00001-of-00002.gguf"})
+    EXPECT_TRUE(model_at(stored.models, (root_ / path).string())) << path;
+  for (const char* path : {"elsewhere/m.gguf", "strata/org", "nowhere"})
+    EXPECT_FALSE(model_at(stored.models, (root_ / path).string())) << path;
+}
+
+TEST_F(Stores, TheBeginningOfANameDoesWhereItIsEnough) {
+  write("strata/SmolLM2-135M-Instruct.Q4_1.gguf");
+  write("strata/org/repo/Llama-3-Q4_K_M.gguf");
+  write("strata/org/repo/Llama-3.1-Q4_K_M.gguf");
+  const auto path = [&](std::string_view query) { return path_of(query, Naming::kShort); };
+  for (const char* query : {"smollm2", "SmolLM2-135M-Instruct", "s", "smollm2:Q4_1"})
+    EXPECT_EQ(path(query), "strata/SmolLM2-135M-Instruct.Q4_1.gguf") << query;
+  EXPECT_EQ(path("llama-3"), "strata/org/repo/Llama-3-Q4_K_M.gguf");
+  EXPECT_EQ(path("repo/Llama-3.1"), "strata/org/repo/Llama-3.1-Q4_K_M.gguf");
+  EXPECT_THAT(path("llama"), HasSubstr("names 2 models: org/repo/Llama-3-Q4_K_M (Strata), org/"));
+  for (const char* query : {"smollm2.gguf", "smollm2:Q8_0", "lm2", "or", "org/rep", "", "/", ":"})
+    EXPECT_THAT(path(query), HasSubstr("no model of that name")) << query;
 }
 
 TEST_F(Stores, NamesMayBeShortAsLongAsTheyNameOneModel) {

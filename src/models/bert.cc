@@ -1,5 +1,8 @@
 // bert: BERT and its kin (MiniLM, BGE, E5, GTE). Layer norms stand behind each block, positions are
-// learned. nomic-bert: Nomic Embed, with rope and a gated feed-forward instead.
+// learned. nomic-bert: Nomic Embed, with rope and a gated feed-forward instead. Either may bring a
+// head that scores pairs of texts.
+#include "models/bert.h"
+
 #include "models/blocks.h"
 
 namespace strata {
@@ -14,6 +17,21 @@ Result<TransformerParams> read_encoder_params(const ModelManifest& manifest) {
   return p;
 }
 
+constexpr const char* kSegments = "token_types.weight";
+
+// A pair's second text is another segment where the model knows several: no step says which.
+Result<bool> read_ranks(const ModelManifest& manifest) {
+  STRATA_ASSIGN(const auto pooling, manifest.integer_or("pooling_type", 0, 0, kRankPooling));
+  const TensorInfo* segments = manifest.file().find_tensor(kSegments);
+  if (pooling == kRankPooling && segments != nullptr && segments->rows() > 1)
+    return unsupported(
+        "{} is {} (rank) and '{}' has {} rows: models that score pairs of texts are supported "
+        "where "
+        "both texts are one segment",
+        manifest.full_key("pooling_type"), pooling, kSegments, segments->rows());
+  return pooling == kRankPooling;
+}
+
 ValueId norm(ModelBuilder& model, const TransformerParams& p, const std::string& name, ValueId in) {
   return model.graph().layer_norm(in, model.vector(name + ".weight", p.embedding),
                                   model.vector(name + ".bias", p.embedding), p.epsilon);
@@ -23,7 +41,6 @@ ValueId norm(ModelBuilder& model, const TransformerParams& p, const std::string&
 // one segment, the first.
 ValueId embed(ModelBuilder& model, const ModelManifest& manifest, const TransformerParams& p,
               bool learned_positions) {
-  constexpr const char* kSegments = "token_types.weight";
   GraphBuilder& graph = model.graph();
   const auto x = graph.embed(model.matrix("token_embd.weight", p.vocabulary, p.embedding), 1.0f);
   if (const TensorInfo* segments = manifest.file().find_tensor(kSegments)) {
@@ -48,8 +65,17 @@ ValueId gelu_feed_forward(ModelBuilder& model, const TransformerParams& p, std::
   return graph.matmul(up, model.linear(layer_tensor(layer, "ffn_down"), p.embedding, width));
 }
 
+// One number per wanted row.
+ValueId rank_head(ModelBuilder& model, const TransformerParams& p, ValueId rows) {
+  GraphBuilder& graph = model.graph();
+  const auto dense = graph.matmul(rows, model.linear("cls", p.embedding, p.embedding));
+  graph.activate(dense, UnaryFunction::kTanh);
+  return graph.matmul(dense, model.linear("cls.output", 1, p.embedding));
+}
+
 Result<Graph> build_encoder(const ModelManifest& manifest, bool nomic) {
   STRATA_ASSIGN(const TransformerParams p, read_encoder_params(manifest));
+  STRATA_ASSIGN(const bool ranks, read_ranks(manifest));
   ModelBuilder model(manifest, p);
   GraphBuilder& graph = model.graph();
   AttentionBlock attention;
@@ -65,7 +91,8 @@ Result<Graph> build_encoder(const ModelManifest& manifest, bool nomic) {
     graph.add_to(fed, x);
     x = norm(model, p, layer_tensor(layer, "layer_output_norm"), fed);
   }
-  return model.finish(graph.select_logit_rows(x));
+  const auto rows = graph.select_logit_rows(x);
+  return model.finish(ranks ? rank_head(model, p, rows) : rows);
 }
 
 }  // namespace

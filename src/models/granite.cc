@@ -1,10 +1,20 @@
-// granite and granitemoe: Granite 3 and 4 without recurrent layers. The llama shape with
-// multipliers on embedding, residual, scores and logits; with experts, perhaps beside a shared one.
+// granite and granitemoe: Granite 3 and 4 without recurrent layers.
 #include "models/granite.h"
 
+#include "models/ssm.h"
+
 namespace strata {
-Result<GraniteMultipliers> read_granite_multipliers(const ModelManifest& manifest) {
-  GraniteMultipliers m;
+namespace {
+
+struct Multipliers {
+  double embedding = 1.0;
+  double residual = 1.0;
+  double logits = 1.0;
+  bool rope = true;
+};
+
+Result<Multipliers> read_multipliers(const ModelManifest& manifest) {
+  Multipliers m;
   STRATA_ASSIGN(const double embedding, manifest.real_or("embedding_scale", 0));
   STRATA_ASSIGN(const double residual, manifest.real_or("residual_scale", 0));
   STRATA_ASSIGN(const double logits, manifest.real("logit_scale"));
@@ -16,18 +26,23 @@ Result<GraniteMultipliers> read_granite_multipliers(const ModelManifest& manifes
   return m;
 }
 
-Result<ExpertBlock> read_granite_experts(const ModelManifest& manifest,
-                                         const TransformerParams& params) {
+Result<ExpertBlock> read_experts(const ModelManifest& manifest, const TransformerParams& params) {
   STRATA_ASSIGN(ExpertBlock experts, read_expert_block(manifest, params, {}));
   STRATA_ASSIGN(experts.shared_width, manifest.integer_or("expert_shared_feed_forward_length", 0, 0,
                                                           std::int64_t{1} << 24));
   return experts;
 }
 
-Result<Graph> build_granite(const ModelManifest& manifest) {
-  STRATA_ASSIGN(const TransformerParams p, read_transformer_params(manifest));
-  STRATA_ASSIGN(const GraniteMultipliers multipliers, read_granite_multipliers(manifest));
-  STRATA_ASSIGN(const ExpertBlock experts, read_granite_experts(manifest, p));
+}  // namespace
+
+Result<Graph> build_granite_layers(const ModelManifest& manifest, LayerMix mix) {
+  STRATA_ASSIGN(const TransformerParams p, read_transformer_params(manifest, mix));
+  SsmParams ssm;
+  if (mix == LayerMix::kHybrid) {
+    STRATA_ASSIGN(ssm, read_mamba2_params(manifest));
+  }
+  STRATA_ASSIGN(const Multipliers multipliers, read_multipliers(manifest));
+  STRATA_ASSIGN(const ExpertBlock experts, read_experts(manifest, p));
   ModelBuilder model(manifest, p);
   GraphBuilder& graph = model.graph();
 
@@ -42,8 +57,10 @@ Result<Graph> build_granite(const ModelManifest& manifest) {
     graph.add_to(x, value);
   };
   for (std::int32_t layer = 0; layer < p.layers; ++layer) {
-    const auto attention_in = layer_norm(model, p, layer, "attn_norm", x);
-    add(attention_block(model, p, layer, attention_in, attention));
+    const auto normed = layer_norm(model, p, layer, "attn_norm", x);
+    add(p.kv_heads[static_cast<std::size_t>(layer)] > 0
+            ? attention_block(model, p, layer, normed, attention)
+            : mamba2_block(model, p, ssm, layer, normed));
     const auto ffn_in = layer_norm(model, p, layer, "ffn_norm", x);
     add(p.experts > 0 ? expert_feed_forward(model, p, layer, ffn_in, experts)
                       : gated_feed_forward(model, p, layer, ffn_in, GateFunction::kSilu));
@@ -51,6 +68,10 @@ Result<Graph> build_granite(const ModelManifest& manifest) {
   const auto logits = output_head(model, p, embedding, x);
   graph.scale(logits, static_cast<float>(multipliers.logits));
   return model.finish(logits);
+}
+
+Result<Graph> build_granite(const ModelManifest& manifest) {
+  return build_granite_layers(manifest, LayerMix::kUniform);
 }
 
 }  // namespace strata

@@ -1,19 +1,13 @@
-// What Granite's dense and hybrid models share.
+// The layer structure that Granite's dense and hybrid models share.
 #pragma once
 
 #include "models/blocks.h"
 
 namespace strata {
 
-struct GraniteMultipliers {
-  double embedding = 1.0;
-  double residual = 1.0;
-  double logits = 1.0;
-  bool rope = true;
-};
-Result<GraniteMultipliers> read_granite_multipliers(const ModelManifest& manifest);
-
-Result<ExpertBlock> read_granite_experts(const ModelManifest& manifest,
-                                         const TransformerParams& params);
+// The llama shape with multipliers on embedding, residual, scores and logits; with experts, perhaps
+// beside a shared one. Where layers are mixed, those without attention are Mamba 2 layers, and
+// positions count through them alone unless the file asks for rope.
+Result<Graph> build_granite_layers(const ModelManifest& manifest, LayerMix mix);
 
 }  // namespace strata

@@ -8,6 +8,43 @@ namespace {
 
 constexpr float kKeyNormEpsilon = 1e-6f;
 
+// What a layer of delta rules projects its input to.
+struct DeltaInputs {
+  ValueId convolved;  // queries, keys and values, before the convolution
+  ValueId gate;
+  ValueId strengths;  // and time steps
+};
+
+// Reads attn_qkv and attn_gate, or ssm_in, where each key head brings its query, its key, and the
+// values and gates of its value heads.
+DeltaInputs project(ModelBuilder& model, const TransformerParams& p, const SsmParams& ssm,
+                    std::int32_t layer, ValueId normed) {
+  GraphBuilder& graph = model.graph();
+  const auto linear = [&](std::string_view part, std::int64_t rows) {
+    return model.linear(layer_tensor(layer, part), rows, p.embedding);
+  };
+  const std::int32_t keys = ssm.groups * ssm.state;
+  const std::int64_t convolved = std::int64_t{2} * keys + ssm.inner;
+  const auto strengths = [&] { return linear("ssm_ba", std::int64_t{2} * ssm.rank); };
+  if (!model.has(layer_tensor(layer, "ssm_in.weight"))) {
+    const GraphBuilder::Linear linears[] = {linear("attn_qkv", convolved),
+                                            linear("attn_gate", ssm.inner), strengths()};
+    const auto outs = graph.matmul(normed, linears);
+    return {outs[0], outs[1], outs[2]};
+  }
+  const GraphBuilder::Linear linears[] = {linear("ssm_in", convolved + ssm.inner), strengths()};
+  const auto outs = graph.matmul(normed, linears);
+  const std::int32_t values = ssm.inner / ssm.groups;
+  const auto slice = [&](std::int32_t offset, std::int32_t width) {
+    return graph.slice(outs[0], offset, width, ssm.groups);
+  };
+  const auto query = slice(0, ssm.state);
+  const auto key = slice(ssm.state, ssm.state);
+  const auto value = slice(2 * ssm.state, values);
+  return {graph.concat({{query, 0, 0, keys}, {key, 0, 0, keys}, {value, 0, 0, ssm.inner}}, 1),
+          slice(2 * ssm.state + values, values), outs[1]};
+}
+
 // Read from the ssm keys: groups are key heads, the rank is the number of value heads and the state
 // size that of a key.
 ValueId delta_block(ModelBuilder& model, const TransformerParams& p, const SsmParams& ssm,
@@ -15,12 +52,8 @@ ValueId delta_block(ModelBuilder& model, const TransformerParams& p, const SsmPa
   GraphBuilder& graph = model.graph();
   const auto name = [&](std::string_view part) { return layer_tensor(layer, part); };
   const std::int32_t keys = ssm.groups * ssm.state;
-  const GraphBuilder::Linear linears[] = {
-      model.linear(name("attn_qkv"), std::int64_t{2} * keys + ssm.inner, p.embedding),
-      model.linear(name("attn_gate"), ssm.inner, p.embedding),
-      model.linear(name("ssm_ba"), std::int64_t{2} * ssm.rank, p.embedding)};
-  const auto projected = graph.matmul(normed, linears);
-  const auto inputs = short_conv_block(model, name("ssm_conv1d"), ssm.kernel, projected[0]);
+  const DeltaInputs projected = project(model, p, ssm, layer, normed);
+  const auto inputs = short_conv_block(model, name("ssm_conv1d"), ssm.kernel, projected.convolved);
   graph.activate(inputs, UnaryFunction::kSilu);
 
   // Each key head brings the strengths and then the time steps of its value heads.
@@ -29,9 +62,9 @@ ValueId delta_block(ModelBuilder& model, const TransformerParams& p, const SsmPa
   op.query = graph.slice(inputs, 0, keys);
   op.key = graph.slice(inputs, keys, keys);
   op.value = graph.slice(inputs, 2 * keys, ssm.inner);
-  op.beta = graph.slice(projected[2], 0, shared, ssm.groups);
+  op.beta = graph.slice(projected.strengths, 0, shared, ssm.groups);
   graph.activate(op.beta, UnaryFunction::kSigmoid);
-  op.dt = graph.slice(projected[2], shared, shared, ssm.groups);
+  op.dt = graph.slice(projected.strengths, shared, shared, ssm.groups);
   graph.activate(op.dt, UnaryFunction::kSoftplus, model.vector(name("ssm_dt.bias"), ssm.rank));
   op.a = model.vector(name("ssm_a"), ssm.rank);
   op.key_heads = ssm.groups;
@@ -41,7 +74,7 @@ ValueId delta_block(ModelBuilder& model, const TransformerParams& p, const SsmPa
   op.epsilon = kKeyNormEpsilon;
   const auto out = graph.gated_delta(op);
   graph.norm_heads(out, model.vector(name("ssm_norm.weight"), op.value_size), p.epsilon, ssm.rank);
-  return graph.matmul(graph.gate(projected[1], out, GateFunction::kSilu),
+  return graph.matmul(graph.gate(projected.gate, out, GateFunction::kSilu),
                       model.linear(name("ssm_out"), p.embedding, ssm.inner));
 }
 

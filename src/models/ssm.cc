@@ -75,4 +75,15 @@ ValueId mamba2_block(ModelBuilder& model, const TransformerParams& params, const
   return graph.matmul(gated, model.linear(name("ssm_out"), params.embedding, ssm.inner));
 }
 
+Result<Graph> build_single_blocks(const ModelManifest& manifest, const TransformerParams& params,
+                                  const Block& block) {
+  ModelBuilder model(manifest, params);
+  GraphBuilder& graph = model.graph();
+  const auto embedding = model.matrix("token_embd.weight", params.vocabulary, params.embedding);
+  const auto x = graph.embed(embedding, 1.0f);
+  for (std::int32_t layer = 0; layer < params.layers; ++layer)
+    graph.add_to(x, block(model, layer, layer_norm(model, params, layer, "attn_norm", x)));
+  return model.finish(output_head(model, params, embedding, x));
+}
+
 }  // namespace strata

@@ -1,6 +1,8 @@
 // What architectures with state space layers share.
 #pragma once
 
+#include <functional>
+
 #include "models/blocks.h"
 
 namespace strata {
@@ -25,5 +27,11 @@ ValueId short_conv_block(ModelBuilder& model, const std::string& name, std::int3
 // A Mamba 2 layer on its normed input, output projection included.
 ValueId mamba2_block(ModelBuilder& model, const TransformerParams& params, const SsmParams& ssm,
                      std::int32_t layer, ValueId normed);
+
+// A layer on its normed input.
+using Block = std::function<ValueId(ModelBuilder& model, std::int32_t layer, ValueId normed)>;
+// Layers of one norm and one block each, between embedding and output head.
+Result<Graph> build_single_blocks(const ModelManifest& manifest, const TransformerParams& params,
+                                  const Block& block);
 
 }  // namespace strata

@@ -51,6 +51,15 @@ SamplingParams nothing_on() {
   return params;
 }
 
+// A text of one byte per token.
+void add_breaker(const std::vector<TokenId>& tokens, std::vector<BreakerPart>& parts) {
+  const auto text = static_cast<std::int32_t>(parts.size());
+  for (std::int32_t i = 0; i < std::ssize(tokens); ++i)
+    parts.push_back({tokens[static_cast<std::size_t>(i)], text, i,
+                     i + 1 < std::ssize(tokens) ? i + 1 : BreakerPart::kOutside});
+  std::ranges::sort(parts);
+}
+
 void read_line(const std::string& word, std::istringstream& line, Case& c) {
   if (word == "set") {
     std::string name;
@@ -65,7 +74,7 @@ void read_line(const std::string& word, std::istringstream& line, Case& c) {
     const auto pair = numbers<float>(line);
     c.params.logit_bias.emplace_back(static_cast<TokenId>(pair.at(0)), pair.at(1));
   } else if (word == "breaker") {
-    c.params.dry_breakers.push_back(numbers<TokenId>(line));
+    add_breaker(numbers<TokenId>(line), c.params.dry_breakers);
   } else if (word == "history") {
     c.history = numbers<TokenId>(line);
   } else if (word == "mu") {

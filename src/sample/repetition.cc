@@ -5,26 +5,36 @@
 namespace strata {
 namespace {
 
-using Breakers = RepetitionFinder::Breakers;
+using Parts = std::span<const BreakerPart>;
 
-// The breakers that begin with `head`.
-std::span<const std::vector<TokenId>> breakers_at(const Breakers& breakers, TokenId head) {
-  const auto first_token = [](const std::vector<TokenId>& breaker) { return breaker.front(); };
-  return {std::ranges::lower_bound(breakers, head, {}, first_token),
-          std::ranges::upper_bound(breakers, head, {}, first_token)};
+Parts parts_of(Parts breakers, TokenId token) {
+  const auto found = std::ranges::equal_range(breakers, token, {}, &BreakerPart::token);
+  return {found.begin(), found.end()};
 }
 
-bool starts_with(std::span<const TokenId> tokens, std::span<const TokenId> prefix) {
-  return prefix.size() <= tokens.size() && std::equal(prefix.begin(), prefix.end(), tokens.begin());
+// Tokens that write the breaker which begins with `part`, the first of `tokens`; 0: they do not.
+std::size_t breaker_length(std::span<const TokenId> tokens, Parts breakers, BreakerPart part) {
+  std::size_t count = 1;
+  for (; part.to != BreakerPart::kOutside; ++count) {
+    if (count == tokens.size()) return 0;
+    const Parts parts = parts_of(breakers, tokens[count]);
+    const auto next = std::ranges::find_if(parts, [&](const BreakerPart& other) {
+      return other.text == part.text && other.from == part.to;
+    });
+    if (next == parts.end()) return 0;
+    part = *next;
+  }
+  return count;
 }
 
 // Tokens behind the last breaker; of breakers that start together the longest counts.
-std::size_t tokens_since_breaker(std::span<const TokenId> history, const Breakers& breakers) {
+std::size_t tokens_since_breaker(std::span<const TokenId> history, Parts breakers) {
   for (std::size_t since = 1; since <= history.size(); ++since) {
     const auto rest = history.last(since);
     std::size_t longest = 0;
-    for (const std::vector<TokenId>& breaker : breakers_at(breakers, rest.front()))
-      if (starts_with(rest, breaker)) longest = std::max(longest, breaker.size());
+    for (const BreakerPart& part : parts_of(breakers, rest.front()))
+      if (part.from == BreakerPart::kOutside)
+        longest = std::max(longest, breaker_length(rest, breakers, part));
     if (longest > 0) return since - longest;
   }
   return history.size();
@@ -33,7 +43,7 @@ std::size_t tokens_since_breaker(std::span<const TokenId> history, const Breaker
 }  // namespace
 
 const std::unordered_map<TokenId, std::size_t>& RepetitionFinder::find(
-    std::span<const TokenId> history, std::size_t shortest, const Breakers& breakers) {
+    std::span<const TokenId> history, std::size_t shortest, Parts breakers) {
   longest_.clear();
   const std::size_t count = history.size();
   const std::size_t limit = tokens_since_breaker(history, breakers);
@@ -56,8 +66,7 @@ const std::unordered_map<TokenId, std::size_t>& RepetitionFinder::find(
     longest = std::max(longest, std::min(length, limit));
   }
   std::erase_if(longest_, [&](const auto& entry) {
-    const auto own = breakers_at(breakers, entry.first);
-    return !own.empty() && own.front().size() == 1;
+    return std::ranges::any_of(parts_of(breakers, entry.first), &BreakerPart::is_whole);
   });
   return longest_;
 }

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/breaker_part.h"
 #include "base/units.h"
 
 namespace strata {
@@ -13,14 +14,12 @@ namespace strata {
 // Linear in the history. Keeps its buffers from call to call.
 class RepetitionFinder {
  public:
-  using Breakers = std::vector<std::vector<TokenId>>;  // ascending, none empty
-
   // For every token that came after an earlier occurrence of the last n >= shortest tokens of
   // `history`: the largest n. An occurrence holds no breaker, as what precedes the last one does
-  // not count. Tokens that are a breaker of their own are left out.
+  // not count. Tokens that hold a whole breaker are left out. REQUIRES: `breakers` ascend.
   const std::unordered_map<TokenId, std::size_t>& find(std::span<const TokenId> history,
                                                        std::size_t shortest,
-                                                       const Breakers& breakers);
+                                                       std::span<const BreakerPart> breakers);
 
  private:
   std::unordered_map<TokenId, std::size_t> longest_;

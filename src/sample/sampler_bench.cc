@@ -46,39 +46,36 @@ void measure(benchmark::State& state, const SamplingParams& params) {
   }
 }
 
-void Greedy(benchmark::State& state) {
-  SamplingParams params;
-  params.temperature = 0;
+// With nothing on but what `turn_on` sets.
+void measure_alone(benchmark::State& state, void (*turn_on)(SamplingParams&)) {
+  SamplingParams params = nothing_on();
+  turn_on(params);
   measure(state, params);
+}
+
+void Greedy(benchmark::State& state) {
+  measure_alone(state, [](auto& params) { params.temperature = 0; });
 }
 void Default(benchmark::State& state) { measure(state, {}); }
 void Unfiltered(benchmark::State& state) { measure(state, nothing_on()); }
 void TopP(benchmark::State& state) {
-  auto params = nothing_on();
-  params.top_p = 0.95f;
-  measure(state, params);
+  measure_alone(state, [](auto& params) { params.top_p = 0.95f; });
 }
 void TopPFlat(benchmark::State& state) {
-  auto params = nothing_on();
-  params.temperature = 3;
-  params.top_p = 0.95f;
-  params.order = {SamplingStage::kTemperature, SamplingStage::kTopP};
-  measure(state, params);
+  measure_alone(state, [](auto& params) {
+    params.temperature = 3;
+    params.top_p = 0.95f;
+    params.order = {SamplingStage::kTemperature, SamplingStage::kTopP};
+  });
 }
 void MinP(benchmark::State& state) {
-  auto params = nothing_on();
-  params.min_p = 0.05f;
-  measure(state, params);
+  measure_alone(state, [](auto& params) { params.min_p = 0.05f; });
 }
 void TypicalP(benchmark::State& state) {
-  auto params = nothing_on();
-  params.typical_p = 0.9f;
-  measure(state, params);
+  measure_alone(state, [](auto& params) { params.typical_p = 0.9f; });
 }
 void TopNSigma(benchmark::State& state) {
-  auto params = nothing_on();
-  params.top_n_sigma = 1;
-  measure(state, params);
+  measure_alone(state, [](auto& params) { params.top_n_sigma = 1; });
 }
 void Dry(benchmark::State& state) {
   SamplingParams params;
@@ -86,9 +83,7 @@ void Dry(benchmark::State& state) {
   measure(state, params);
 }
 void Mirostat(benchmark::State& state) {
-  auto params = nothing_on();
-  params.mirostat = 2;
-  measure(state, params);
+  measure_alone(state, [](auto& params) { params.mirostat = 2; });
 }
 
 BENCHMARK(Greedy)->Unit(benchmark::kMillisecond);

@@ -256,10 +256,29 @@ TEST(Sampler, DryLowersWhatWouldProlongARepetition) {
   params.dry_penalty_last_n = 5;
   EXPECT_EQ(sample_one({0, 0, 0, 1.9f, 0}, params, history), 3);
   params.dry_penalty_last_n = -1;
-  params.dry_breakers = {{1}};
+  params.dry_breakers = {{.token = 1}};
   EXPECT_EQ(sample_one({0, 0, 0, 1.9f, 0}, params, history), 3);
-  params.dry_breakers = {{3}};
+  params.dry_breakers = {{.token = 3}};
   EXPECT_EQ(sample_one({0, 0, 0, 1.9f, 0}, params, history), 3);
+}
+
+TEST(Sampler, DryBreakersAreFoundHoweverTokensDivideThem) {
+  SamplingParams params;
+  params.temperature = 0;
+  params.dry_multiplier = 1;
+  params.dry_base = 2;
+  const std::vector<TokenId> history = {0, 1, 2, 3, 4, 0, 1, 2};
+  const auto broken = [&](std::vector<BreakerPart> parts) {
+    params.dry_breakers = std::move(parts);
+    return sample_one({0, 0, 0, 1.9f, 0}, params, history) == 3;
+  };
+  EXPECT_TRUE(broken({{0, 0, 0, 5}, {1, 0, 5, 0}}));
+  EXPECT_TRUE(broken({{0, 0, 0, 1}, {0, 0, 0, 5}, {1, 0, 5, 0}}));  // begins in two ways
+  EXPECT_TRUE(broken({{0, 0, 0, 1}, {1, 0, 1, 2}, {2, 0, 2, 0}}));
+  EXPECT_FALSE(broken({{0, 0, 0, 1}, {1, 0, 2, 0}}));                // a gap
+  EXPECT_FALSE(broken({{0, 0, 0, 1}, {1, 1, 1, 0}}));                // of different texts
+  EXPECT_FALSE(broken({{1, 0, 1, 0}, {2, 0, 1, 0}}));                // nothing begins it
+  EXPECT_FALSE(broken({{1, 0, 0, 1}, {2, 0, 1, 2}, {3, 0, 2, 0}}));  // cut off by the end
 }
 
 TEST(Sampler, DryStaysLinearAndFiniteOnLongRepetitions) {
@@ -433,14 +452,12 @@ TEST(Sampler, ParametersOutOfRangeAreNamed) {
               p.order = {SamplingStage::kTopK};
             }).find("temperature"),
             std::string::npos);
-  EXPECT_NE(refusal([](auto& p) { p.dry_breakers = {{}}; }).find("dry_breakers"),
-            std::string::npos);
   EXPECT_NE(refusal([](auto& p) {
-              p.dry_breakers = {{5}, {100}};
+              p.dry_breakers = {{.token = 5}, {.token = 100}};
             }).find("token 100"),
             std::string::npos);
   EXPECT_NE(refusal([](auto& p) {
-              p.dry_breakers = {{5}, {4}};
+              p.dry_breakers = {{.token = 5}, {.token = 4}};
             }).find("ascending"),
             std::string::npos);
   EXPECT_NE(refusal([](auto& p) {

@@ -94,10 +94,7 @@ Status check_tokens(const SamplingParams& params, std::int32_t vocabulary) {
       return invalid_argument("logit_bias of token {} is {}; it must be a number or -infinity",
                               token, bias);
   }
-  for (const std::vector<TokenId>& breaker : params.dry_breakers) {
-    if (breaker.empty()) return invalid_argument("one of dry_breakers is empty");
-    for (const TokenId token : breaker) STRATA_TRY(check("dry_breakers", token));
-  }
+  for (const BreakerPart& part : params.dry_breakers) STRATA_TRY(check("dry_breakers", part.token));
   if (!std::ranges::is_sorted(params.dry_breakers))
     return invalid_argument("dry_breakers are not in ascending order");
   return {};

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/breaker_part.h"
 #include "base/status.h"
 #include "base/units.h"
 
@@ -56,12 +57,12 @@ struct SamplingParams {
   // "Don't repeat yourself", over the last dry_penalty_last_n tokens (0: none, -1: all): the logit
   // of a token that would prolong a repetition of n >= dry_allowed_length tokens is lowered by
   // dry_multiplier * dry_base ^ (n - dry_allowed_length). Repetitions do not reach back over a
-  // breaker, a sequence of tokens; breakers are in ascending order.
+  // breaker, a text; its parts are in ascending order.
   float dry_multiplier = 0;  // 0: off
   float dry_base = 1.75f;
   std::int32_t dry_allowed_length = 2;
   std::int32_t dry_penalty_last_n = -1;
-  std::vector<std::vector<TokenId>> dry_breakers;
+  std::vector<BreakerPart> dry_breakers;
 
   // Mirostat 2 (Basu, Ramachandran, Keskar, Varshney, "Mirostat: A Neural Text Decoding Algorithm
   // that Directly Controls Perplexity", 2021) in place of all filters.

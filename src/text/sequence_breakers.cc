@@ -8,53 +8,43 @@ namespace strata {
 namespace {
 
 constexpr std::size_t kMostTextBytes = 40;
-constexpr std::size_t kMostRestTokens = 20;
 
-// rests[n]: the tokens of the text without its first n bytes.
-Result<std::vector<std::vector<TokenId>>> rests_of(const Tokenizer& tokenizer,
-                                                   std::string_view text) {
-  std::vector<std::vector<TokenId>> rests(1);
-  for (std::size_t bytes = 1; bytes < text.size(); ++bytes) {
-    STRATA_ASSIGN(
-        std::vector<TokenId> rest,
-        tokenizer.encode(text.substr(bytes), false, {.add_bos = false, .add_eos = false}));
-    rest.resize(std::min(rest.size(), kMostRestTokens));
-    rests.push_back(std::move(rest));
+// The parts of text number `number` that a token of these bytes can be.
+void add_parts(TokenId token, std::string_view bytes, std::string_view text, std::size_t number,
+               std::vector<BreakerPart>& parts) {
+  const auto add = [&](std::size_t from, std::size_t to) {
+    parts.push_back({token, static_cast<std::int32_t>(number), static_cast<std::int32_t>(from),
+                     to < text.size() ? static_cast<std::int32_t>(to) : BreakerPart::kOutside});
+  };
+  if (bytes.find(text) != std::string_view::npos) add(BreakerPart::kOutside, text.size());
+  for (std::size_t at = 1; at < text.size(); ++at) {
+    const std::string_view rest = text.substr(at);
+    if (bytes.ends_with(text.substr(0, at))) add(BreakerPart::kOutside, at);
+    if (bytes.starts_with(rest))
+      add(at, text.size());
+    else if (rest.starts_with(bytes))
+      add(at, at + bytes.size());
   }
-  return rests;
-}
-
-Status add_breakers(const Tokenizer& tokenizer, std::string_view text,
-                    std::vector<std::vector<TokenId>>& breakers) {
-  if (text.empty() || text.size() > kMostTextBytes)
-    return invalid_argument("the sequence breaker '{}' has {} bytes; 1 to {} are possible",
-                            printable(text, kMostTextBytes), text.size(), kMostTextBytes);
-  STRATA_ASSIGN(const auto rests, rests_of(tokenizer, text));
-  for (TokenId id = 0; id < tokenizer.vocabulary_size(); ++id) {
-    const std::string_view bytes = tokenizer.token_bytes(id, true);
-    if (bytes.find(text) != std::string_view::npos) {
-      breakers.push_back({id});
-      continue;
-    }
-    for (std::size_t shared = 1; shared < text.size(); ++shared) {
-      if (!bytes.ends_with(text.substr(0, shared))) continue;
-      std::vector<TokenId> breaker = {id};
-      breaker.insert(breaker.end(), rests[shared].begin(), rests[shared].end());
-      breakers.push_back(std::move(breaker));
-    }
-  }
-  return {};
 }
 
 }  // namespace
 
-Result<std::vector<std::vector<TokenId>>> sequence_breakers(const Tokenizer& tokenizer,
-                                                            std::span<const std::string> texts) {
-  std::vector<std::vector<TokenId>> breakers;
-  for (const std::string& text : texts) STRATA_TRY(add_breakers(tokenizer, text, breakers));
-  std::ranges::sort(breakers);
-  breakers.erase(std::unique(breakers.begin(), breakers.end()), breakers.end());
-  return breakers;
+Result<std::vector<BreakerPart>> sequence_breakers(const Tokenizer& tokenizer,
+                                                   std::vector<std::string> texts) {
+  for (const std::string& text : texts)
+    if (text.empty() || text.size() > kMostTextBytes)
+      return invalid_argument("the sequence breaker '{}' has {} bytes; 1 to {} are possible",
+                              printable(text, kMostTextBytes), text.size(), kMostTextBytes);
+  std::ranges::sort(texts);
+  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
+  std::vector<BreakerPart> parts;
+  for (TokenId id = 0; id < tokenizer.vocabulary_size(); ++id) {
+    const std::string_view bytes = tokenizer.token_bytes(id, true);
+    if (bytes.empty()) continue;
+    for (std::size_t i = 0; i < texts.size(); ++i) add_parts(id, bytes, texts[i], i, parts);
+  }
+  std::ranges::sort(parts);
+  return parts;
 }
 
 }  // namespace strata

@@ -10,8 +10,10 @@ from support import REFERENCE, ROOT, main, needs, strata
 
 DATA = ROOT / "tests" / "data"
 BERT, NOMIC, CAUSAL = DATA / "bert.gguf", DATA / "nomic-bert.gguf", DATA / "rwkv7.gguf"
+RERANKER = DATA / "reranker.gguf"
 QWEN = REFERENCE / "qwen3.gguf"
 SENTENCES = json.loads(BERT.with_suffix(".json").read_text())["sentences"]
+PAIRS = json.loads(RERANKER.with_suffix(".json").read_text())["pairs"]
 
 
 def unit(vector):
@@ -64,6 +66,17 @@ class Embed(unittest.TestCase):
         out, _ = self.embed(BERT, text, text, "--pooling", "none", "--json")
         self.assertEqual([len(rows) for rows in json.loads(out)["embeddings"]], [count, count])
 
+    def test_a_pair_of_texts_gives_a_score(self):
+        texts = [f"{pair['query']}\t{pair['document']}" for pair in PAIRS]
+        out, err = self.embed(RERANKER, *texts, "--json", "--reference")
+        self.assertEqual(err, "")
+        got = json.loads(out)
+        self.assertEqual(list(got), ["scores", "tokens", "pooling"])
+        self.assertEqual(got["tokens"], [len(pair["tokens"]) for pair in PAIRS])
+        self.assert_close(got["scores"], [pair["score"] for pair in PAIRS])
+        lines, _ = self.embed(RERANKER, "--reference", stdin="\n".join(texts) + "\n")
+        self.assertEqual(list(map(float, lines.splitlines())), got["scores"])
+
     def test_a_file_that_names_no_pooling_gets_a_note(self):
         _, err = self.embed(NOMIC, "salt")
         self.assertIn("taking mean", err)
@@ -80,18 +93,51 @@ class Embed(unittest.TestCase):
         self.assertEqual(out.splitlines(), [every.splitlines()[end - 1] for end in ends])
         self.assertEqual(ends[-1], len(every.splitlines()))
 
-    def refusal(self, *arguments, code=1):
-        done = strata(*arguments)
+    def refusal(self, *arguments, code=1, stdin=""):
+        done = strata(*arguments, stdin=stdin)
         self.assertEqual((done.returncode, done.stdout), (code, b""), done.stderr)
         return done.stderr.decode()
 
     def test_what_cannot_be_done_is_refused_with_the_reason(self):
         self.assertIn("strata embed", self.refusal("run", BERT, "Why?"))
         self.assertIn("tokenizer.ggml.model", self.refusal("embed", CAUSAL, "salt"))
-        self.assertIn("320 positions", self.refusal("embed", BERT, "a " * 400))
         self.assertIn("no text", self.refusal("embed", BERT))
-        self.assertIn("text 2", self.refusal("embed", BERT, "a", "a b c d", "--context", 4))
         self.refusal("embed", BERT, "a", "--pooling", "rank", code=2)
+        self.assertIn("text 2", self.refusal("embed", RERANKER, "a\tb", "no pair"))
+        self.assertIn("line 2", self.refusal("embed", RERANKER, stdin="a\tb\nno pair\n"))
+        self.assertIn("--pooling", self.refusal("embed", RERANKER, "a\tb", "--pooling", "cls"))
+        self.assertIn("scores pairs", self.refusal("run", RERANKER, "Why?"))
+
+    def test_a_text_that_is_too_long_is_named_with_its_tokens_and_the_limit(self):
+        for model, lines, options, words in [
+                (BERT, ["a", "a " * 400], (), "line 2 has 402 tokens, but the model's limit of "
+                                              "positions is 320"),
+                (BERT, ["a", "a b c d"], ("--context", 4), "line 2 has 6 tokens, but --context "
+                                                           "is 4"),
+                (NOMIC, ["a " * 70000], (), "line 1 has 70002 tokens, but an encoder's limit")]:
+            with self.subTest(words=words):
+                stdin = "".join(line + "\n" for line in lines)
+                self.assertIn(words, self.refusal("embed", model, *options, stdin=stdin))
+        self.assertIn("text 2 has 6", self.refusal("embed", BERT, "a", "a b c d", "--context", 4))
+
+    def test_lines_that_are_not_utf8_are_named(self):
+        _, err = self.embed(BERT, stdin=b"salt\nsa\xfflt\nwater\n\xc3\n")
+        self.assertIn("line 2 and 1 more: not UTF-8", err)
+        _, err = self.embed(BERT, "s\N{LATIN SMALL LETTER A WITH DIAERESIS}lt")
+        self.assertEqual(err, "")
+
+    @needs(QWEN)
+    def test_a_text_that_memory_has_no_room_for_is_named(self):
+        err = self.refusal("embed", QWEN, "--memory", "150M", stdin="a\n" + "a b " * 200000)
+        self.assertRegex(err, r"line 2, the longest, has \d+ tokens: the model needs")
+
+    @needs(QWEN)
+    def test_blank_lines_are_named_where_they_have_no_tokens(self):
+        self.assertIn("line 2: no tokens", self.refusal("embed", QWEN, stdin="a\n\nb\n"))
+        self.assertIn("line 1 and 2 more: no tokens",
+                      self.refusal("embed", QWEN, stdin="\n\na\n\n"))
+        self.assertIn("text 1: no tokens", self.refusal("embed", QWEN, ""))
+        self.assertEqual(len(self.embed(BERT, stdin="a\n\nb\n")[0].splitlines()), 3)
 
 
 if __name__ == "__main__":

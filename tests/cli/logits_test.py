@@ -82,6 +82,8 @@ class Logits(unittest.TestCase):
                 (["--tokens", "1 2", "--positions", "0,2"], [b"2", b"0 to 1"]),
                 (["--tokens", "1 2", "--positions", "-1"], [b"-1", b"0 to 1"]),
                 (["--tokens", "1 2", "--positions", "zero"], [b"'zero'"]),
+                (["--tokens", "1 2", "--positions", "all,0"], [b"either all or", b"'all,0'"]),
+                (["--tokens", "1 2", "--positions", " all"], [b"either all or"]),
                 (["--tokens", " "], [b"no tokens"]),
                 (["--tokens-file", "nowhere"], [b"nowhere"]),
                 ([], [b"no tokens"])]:

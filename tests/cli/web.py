@@ -3,6 +3,7 @@
 import http.server
 import re
 import socket
+import ssl
 import threading
 
 REASONS = {200: "OK", 206: "Partial Content", 302: "Found", 416: "Range Not Satisfiable"}
@@ -58,12 +59,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self):
+    def __init__(self, certificate=None):
+        """With a certificate, a PEM file that holds its key too, the server speaks TLS."""
         super().__init__(("127.0.0.1", 0), Handler)
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.socket = context.wrap_socket(self.socket, server_side=True,
+                                              do_handshake_on_connect=False)
         self.pages = {}  # path: bytes, or what to do with the handler
         self.requests = []  # (path, headers)
         self.lock = threading.Lock()
-        self.url = f"http://127.0.0.1:{self.server_port}"
+        scheme = "https" if certificate else "http"
+        self.url = f"{scheme}://127.0.0.1:{self.server_port}"
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     def handle_error(self, *_):

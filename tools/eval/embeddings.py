@@ -22,6 +22,7 @@ import tokenizers
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+from logit_golden import write_tensors  # noqa: E402
 from make_bert_golden import Encoder  # noqa: E402
 
 SENTENCES = 20
@@ -84,12 +85,7 @@ def write_gguf(path, folder, config, weights):
     writer.add_token_type_count(config["type_vocab_size"])
     for role, word in (("cls", "[CLS]"), ("seperator", "[SEP]"), ("unknown", "[UNK]")):
         writer.add_uint32(f"tokenizer.ggml.{role}_token_id", vocabulary.index(word))
-    for name, values in weights.items():
-        writer.add_tensor(name, values)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    write_tensors(writer, weights)
 
 
 def unit(rows):

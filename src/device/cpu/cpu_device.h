@@ -7,7 +7,16 @@
 
 namespace strata {
 
-enum class Isa : std::uint8_t { kBest, kScalar, kAvx2, kNeon, kNeonDotprod, kNeonI8mm };
+enum class Isa : std::uint8_t {
+  kBest,
+  kScalar,
+  kAvx2,
+  kAvxVnni,
+  kAvx512,
+  kNeon,
+  kNeonDotprod,
+  kNeonI8mm
+};
 
 struct CpuOptions {
   int threads = 1;

@@ -17,10 +17,13 @@
 namespace strata {
 namespace {
 
+// Best first, then those of each machine, slowest first.
 constexpr std::pair<std::string_view, Isa> kIsas[] = {
     {"best", Isa::kBest},
     {"scalar", Isa::kScalar},
     {"avx2", Isa::kAvx2},
+    {"avxvnni", Isa::kAvxVnni},
+    {"avx512", Isa::kAvx512},
     {"neon", Isa::kNeon},
     {"neon_dotprod", Isa::kNeonDotprod},
     {"neon_i8mm", Isa::kNeonI8mm},
@@ -35,6 +38,20 @@ std::string_view name_of(Isa isa) {
 bool has_f16c() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && ((ecx >> 29) & 1u) != 0;
+}
+// The builtins ask whether the system saves the registers, too.
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+}
+// Leaf 7, subleaf 1, EAX bit 4.
+bool has_avxvnni() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && ((eax >> 4) & 1u) != 0;
+}
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vnni");
 }
 #elif defined(__aarch64__) && defined(__linux__)
 bool has_dotprod() { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; }
@@ -57,6 +74,8 @@ const KernelTable* kernels_of(Isa isa) {
   switch (isa) {
 #if defined(__x86_64__)
     case Isa::kAvx2: return &kAvx2Kernels;
+    case Isa::kAvxVnni: return &kAvxVnniKernels;
+    case Isa::kAvx512: return &kAvx512Kernels;
 #elif defined(__aarch64__)
     case Isa::kNeon: return &kNeonKernels;
     case Isa::kNeonDotprod: return &kNeonDotprodKernels;
@@ -71,8 +90,9 @@ const KernelTable* kernels_of(Isa isa) {
 std::vector<Isa> runnable_isas() {
   std::vector<Isa> isas = {Isa::kScalar};
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c())
-    isas.push_back(Isa::kAvx2);
+  if (has_avx2()) isas.push_back(Isa::kAvx2);
+  if (has_avx2() && has_avxvnni()) isas.push_back(Isa::kAvxVnni);
+  if (has_avx2() && has_avx512()) isas.push_back(Isa::kAvx512);
 #elif defined(__aarch64__)
   isas.push_back(Isa::kNeon);
   if (has_dotprod()) isas.push_back(Isa::kNeonDotprod);

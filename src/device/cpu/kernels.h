@@ -98,7 +98,7 @@ struct KernelTable {
   // f32 rows to the activation blocks of formats/format.h. n is a multiple of 32 or 256.
   void (*quantize_q8x32)(const float* x, std::int64_t n, void* out);
   void (*quantize_q8x256)(const float* x, std::int64_t n, void* out);
-  // out = x / sqrt(mean(x^2) + epsilon) * weight
+  // out = x / sqrt(mean(x^2) + epsilon) * weight; null: without weight
   void (*rms_norm)(const float* x, const float* weight, float epsilon, std::int64_t n, float* out);
   // out = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float epsilon,
@@ -139,6 +139,8 @@ struct KernelTable {
 // One exported symbol per ISA file.
 extern const KernelTable kScalarKernels;
 extern const KernelTable kAvx2Kernels;
+extern const KernelTable kAvxVnniKernels;
+extern const KernelTable kAvx512Kernels;
 extern const KernelTable kNeonKernels;
 extern const KernelTable kNeonDotprodKernels;
 extern const KernelTable kNeonI8mmKernels;

@@ -6,9 +6,9 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
-#include <random>
 
 #include "device/cpu/isa_select.h"
+#include "device/cpu/test_support.h"
 #include "formats/activation.h"
 #include "formats/all.h"
 #include "formats/registry.h"
@@ -16,13 +16,7 @@
 namespace strata {
 namespace {
 
-std::vector<float> noise(std::size_t n, std::uint32_t seed, float scale = 1.0f) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0.0f, scale);
-  std::vector<float> out(n);
-  for (float& x : out) x = normal(random);
-  return out;
-}
+using testing::noise;
 
 std::vector<const KernelTable*> all_kernels() {
   std::vector<const KernelTable*> tables;
@@ -131,13 +125,14 @@ void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b) 
 
 class EveryFormat : public ::testing::TestWithParam<FormatId> {};
 
-// Row counts around the group of 8, activation counts past the tile of 4, columns past a segment.
+// Row counts around the groups of 8 and cells of 16, activation counts past the tiles, columns past
+// a segment.
 TEST_P(EveryFormat, MatMulGivesTheSameBitsOnEveryIsa) {
   const auto* ops = find_format(GetParam());
-  for (const std::int64_t rows : {1, 7, 8, 19})
+  for (const std::int64_t rows : {1, 7, 8, 29})
     for (const std::int64_t columns : {256, 4096 + 512}) {
       const Matrix m(GetParam(), rows, columns, 7);
-      for (const std::int64_t count : {1, 2, 3, 4, 5, 9}) {
+      for (const std::int64_t count : {1, 2, 3, 4, 5, 11}) {
         const Activations a(kScalarKernels, ops->activation, count, columns, 11);
         const auto expected = multiply(kScalarKernels, m, a);
         for (const KernelTable* kernels : all_kernels()) {

@@ -2,15 +2,18 @@
 // sequences cut into steps.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <random>
 
 #include "device/cpu/cpu_device.h"
+#include "device/cpu/test_support.h"
 #include "graph/builder.h"
 
 namespace strata {
 namespace {
+
+using testing::noise;
 
 constexpr std::int32_t kTokens = 6;  // whose embeddings are the inputs; no output is narrower
 
@@ -45,14 +48,6 @@ class RecurrentOp : public ::testing::Test {
   }
 
  private:
-  static std::vector<float> noise(std::int64_t n, std::uint32_t seed, float scale = 1.0f) {
-    std::mt19937 random(seed);
-    std::normal_distribution<float> normal(0.0f, scale);
-    std::vector<float> out(static_cast<std::size_t>(n));
-    for (float& x : out) x = normal(random);
-    return out;
-  }
-
   template <class Step>
   void compare(const Graph& graph, int threads, std::vector<Step> sequences) {
     auto device = make_cpu_device({threads, Isa::kBest, true}).value();
@@ -253,6 +248,57 @@ TEST_F(RecurrentOp, TheDeltaRuleCorrectsWhatAKeyBringsUp) {
     return out;
   };
   check(graph_.gated_delta(op), std::vector(2, step));
+}
+
+TEST_F(RecurrentOp, Rwkv7RemovesWhatAKeyBringsUpAndAddsItsValue) {
+  constexpr std::int32_t kHeads = 3, kSize = 5, kWidth = kHeads * kSize;
+  Rwkv7Op op;
+  const ValueId in = input(5 * kWidth);
+  op.receptance = graph_.slice(in, 0, kWidth);
+  op.decay = graph_.slice(in, kWidth, kWidth);
+  op.key = graph_.slice(in, 2 * kWidth, kWidth);
+  op.value = graph_.slice(in, 3 * kWidth, kWidth);
+  op.rate = graph_.slice(in, 4 * kWidth, kWidth);
+  for (const ValueId share : {op.decay, op.rate}) graph_.activate(share, UnaryFunction::kSigmoid);
+  op.removal = vector(kWidth);
+  op.replacement = vector(kWidth);
+  op.bonus_weight = vector(kWidth);
+  op.heads = kHeads;
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  const auto step = [=, this, state = Vector(kWidth * kSize)](const Vector& x) mutable {
+    Vector out, bonus;
+    for (std::size_t h = 0; h < kWidth; h += kSize) {
+      const double *r = x.data() + h, *key = r + 2 * kWidth, *value = r + 3 * kWidth;
+      Vector decay, removed, rate, k;
+      double squares = 0, weight = 0;
+      for (std::size_t i = 0; i < kSize; ++i) {
+        const auto w = static_cast<std::int64_t>(h + i);
+        decay.push_back(std::exp(-std::exp(-0.5) * sigmoid(r[kWidth + i])));
+        rate.push_back(sigmoid(r[4 * kWidth + i]));
+        removed.push_back(key[i] * at(op.removal, w));
+        squares += removed[i] * removed[i];
+        k.push_back(key[i] * (1 + (rate[i] - 1) * at(op.replacement, w)));
+        weight += r[i] * k[i] * at(op.bonus_weight, w);
+      }
+      for (double& kk : removed) kk /= std::max(std::sqrt(squares), 1e-12);
+      for (std::size_t v = 0; v < kSize; ++v) {
+        double* row = state.data() + (h + v) * kSize;
+        double seen = 0, read = 0;
+        for (std::size_t i = 0; i < kSize; ++i) seen += row[i] * removed[i];
+        for (std::size_t i = 0; i < kSize; ++i) {
+          row[i] = row[i] * decay[i] - seen * removed[i] * rate[i] + value[v] * k[i];
+          read += row[i] * r[i];
+        }
+        out.push_back(read);
+        bonus.push_back(weight * value[v]);
+      }
+    }
+    out.insert(out.end(), bonus.begin(), bonus.end());
+    return out;
+  };
+  const auto mixed = graph_.rwkv7(op);
+  check(graph_.concat({{mixed.out, 0, 0, kWidth}, {mixed.bonus, 0, 0, kWidth}}, 1),
+        std::vector(2, step));
 }
 
 }  // namespace

@@ -78,10 +78,10 @@ void OpRunner::apply(const EmbedOp& op) {
 void OpRunner::apply(const NormOp& op) {
   const Rows in = rows(op.in);
   const Rows out = rows(op.out);
-  const float* weights = vector(op.weight);
+  const float* weights = op.weight ? vector(*op.weight) : nullptr;
   const float* bias = op.bias ? vector(*op.bias) : nullptr;
   const std::int32_t part = in.width / op.heads;
-  const std::int32_t step = weight(op.weight).columns == in.width ? part : 0;
+  const std::int32_t step = op.weight && weight(*op.weight).columns == in.width ? part : 0;
   each_row(in.count, [&](std::int64_t i) {
     for (std::int32_t h = 0; h < op.heads; ++h) {
       const float* x = in.row(i) + h * part;

@@ -5,21 +5,15 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
-#include <random>
 
 #include "device/cpu/isa_select.h"
 #include "device/cpu/kernels.h"
+#include "device/cpu/test_support.h"
 
 namespace strata {
 namespace {
 
-std::vector<float> noise(std::int64_t n, std::uint32_t seed, float scale = 1.0f) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0.0f, scale);
-  std::vector<float> out(static_cast<std::size_t>(n));
-  for (float& x : out) x = normal(random);
-  return out;
-}
+using testing::noise;
 
 // Runs `kernel` on every ISA and hands each result to `check`.
 void on_every_isa(const std::function<std::vector<float>(const KernelTable&)>& kernel,

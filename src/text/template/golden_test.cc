@@ -3,9 +3,7 @@
 
 #include <boost/json.hpp>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "tests/shared_data.h"
 #include "text/template/template.h"
@@ -13,12 +11,7 @@
 namespace strata::jinja {
 namespace {
 
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
+using testing::read_file;
 
 class Goldens : public ::testing::Test {
  protected:

@@ -1,6 +1,11 @@
 // Hostile templates end in errors, soon and without much memory.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "text/template/template.h"
 
@@ -104,6 +109,54 @@ TEST(Limits, DeepSourceIsRefused) {
     EXPECT_FALSE(status.ok()) << source.substr(0, 40);
     EXPECT_NE(status.message().find("too deep"), std::string::npos) << status.message();
   }
+}
+
+// Runs `work` on a thread with a stack of that size.
+void on_stack(std::size_t bytes, std::function<void()> work) {
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
+  const auto call = [](void* function) -> void* {
+    (*static_cast<std::function<void()>*>(function))();
+    return nullptr;
+  };
+  pthread_t thread{};
+  ASSERT_EQ(pthread_create(&thread, &attributes, call, &work), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+TEST(Limits, SmallStacksAreNotOverrun) {
+  const std::string deep_list = "{{ " + repeat("[", 120) + repeat("]", 120) + " }}";
+  const std::string deep_value =
+      "{% set n = namespace(x=[1], y=[1]) %}{% for i in range(120) %}{% set n.x = [n.x] %}"
+      "{% set n.y = [n.y] %}{% endfor %}{{ n.x | tojson }}{{ n.x }}{{ n.x == n.y }}{{ n.x < n.y }}";
+  const std::vector<std::string> sources = {
+      deep_list,
+      deep_value,
+      "{{ " + repeat("(", 190) + "1" + repeat(")", 190) + " }}",
+      "{{ " + repeat("{1: 1}[", 190) + "1" + repeat("]", 190) + " }}",
+      "{{ 1" + repeat(" + 1", 190) + " }}",
+      repeat("{% if 1 %}", 190) + repeat("{% endif %}", 190),
+      repeat("{% for i in [1] %}", 90) + deep_list + repeat("{% endfor %}", 90),
+      "{% macro m(x) %}{{ m(x + 1) }}{% endmacro %}{{ m(1) }}",
+      "{% macro m(x) %}" + deep_value + "{{ m(x + 1) }}{% endmacro %}{{ m(1) }}",
+      "{% macro m() %}{% filter upper %}{% set z %}{{ [[m() | map('upper') | list]] }}{% endset %}"
+      "{{ z }}{% endfilter %}{% endmacro %}{{ m() }}",
+      "{% macro m() %}{% call m() %}{{ caller() }}{% endcall %}{{ caller() }}{% endmacro %}{{ m() "
+      "}}",
+      "{% for x in ['a'] recursive %}{{ loop(['a']) }}{% endfor %}"};
+  for (const std::size_t kib : {256, 320, 384, 512, 1024})
+    on_stack(kib << 10, [&] {
+      for (const std::string& source : sources) {
+        const Status status = outcome(source);
+        if (status.ok()) continue;
+        EXPECT_TRUE(status.message().find("too deep") != std::string::npos ||
+                    status.message().find("nests more") != std::string::npos)
+            << source.substr(0, 60) << ": " << status.message();
+      }
+      EXPECT_TRUE(outcome("{% for m in [1, 2] %}{{ [m, [m]] | tojson }}{% endfor %}").ok());
+    });
 }
 
 TEST(Limits, LongSourcesInputsAndNumbersAreRefusedWithAReason) {

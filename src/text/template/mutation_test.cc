@@ -2,9 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
-#include <fstream>
 #include <random>
-#include <sstream>
 
 #include "tests/shared_data.h"
 #include "text/template/test_support.h"
@@ -12,12 +10,7 @@
 namespace strata::jinja {
 namespace {
 
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
+using testing::read_file;
 
 // The sources of the expression goldens, and the templates of models where they are there.
 std::vector<std::string> seeds() {

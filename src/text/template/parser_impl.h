@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/stack_room.h"
 #include "text/template/ast.h"
 #include "text/template/error.h"
 #include "text/template/lexer.h"
@@ -28,6 +29,8 @@ class ExpressionParser {
     explicit Nesting(ExpressionParser& parser) : parser_(parser) {
       if (++parser_.depth_ > parser_.depth_limit_)
         parser_.fail_here("the template is nested too deeply");
+      if (!parser_.stack_.is_left())
+        parser_.fail_here("the template is nested too deeply for this thread's stack");
     }
     Nesting(const Nesting&) = delete;
     Nesting& operator=(const Nesting&) = delete;
@@ -101,6 +104,7 @@ class ExpressionParser {
   std::size_t at_ = 0;
   int depth_ = 0;
   int depth_limit_;
+  const StackRoom stack_;
   std::vector<std::string> unknown_;  // filters and tests of the current expression
 };
 

@@ -10,6 +10,10 @@ void Runtime::out_of_steps() const {
   fail_limit("the chat template takes more than {} steps", limits_.steps);
 }
 
+void Runtime::out_of_stack() const {
+  fail_limit("the chat template nests too deeply for this thread's stack");
+}
+
 void Runtime::too_deep() const {
   fail_limit("the chat template nests more than {} calls", limits_.call_depth);
 }

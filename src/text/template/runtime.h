@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/stack_room.h"
 #include "text/template/limits.h"
 #include "text/template/value.h"
 
@@ -31,8 +32,10 @@ class Runtime {
   const RenderLimits& limits() const { return limits_; }
   std::optional<TimePoint> now() const { return now_; }
 
-  // Pays for `steps` units of work: of text, 64 bytes copied or 16 looked at are one.
+  // Pays for `steps` units of work: of text, 64 bytes copied or 16 looked at are one. Whatever
+  // recurses does so on every level, for the stack is looked at here.
   void work(std::size_t steps) {
+    if (!stack_.is_left()) out_of_stack();
     if (steps > limits_.steps - used_steps_) out_of_steps();
     used_steps_ += steps;
   }
@@ -83,6 +86,7 @@ class Runtime {
  private:
   static constexpr std::size_t kObjectOverhead = 64;
   [[noreturn]] void out_of_steps() const;
+  [[noreturn]] void out_of_stack() const;
   [[noreturn]] void too_deep() const;
   void check_room(const Text& out, std::size_t more) const;
   void check_depth(int depth) const;
@@ -91,6 +95,7 @@ class Runtime {
   const std::optional<TimePoint> now_;
   std::uint64_t used_steps_ = 0;
   int depth_ = 0;
+  const StackRoom stack_;
   MemoryMeter meter_;  // before the objects, which give back to it
   std::deque<std::unique_ptr<Object>> objects_;
 };

@@ -4,55 +4,25 @@
 #include "device/cpu/kernels/vector_math.h"
 
 namespace strata {
-namespace {
 
-struct Silu {
-  template <class V>
-  static typename V::F32 apply(typename V::F32 x) {
-    return V::mul(x, sigmoid<V>(x));
-  }
-};
-struct Sigmoid {
-  template <class V>
-  static typename V::F32 apply(typename V::F32 x) {
-    return sigmoid<V>(x);
-  }
-};
-struct Tanh {
-  template <class V>
-  static typename V::F32 apply(typename V::F32 x) {
-    return tanh<V>(x);
-  }
-};
-struct ReluSquared {
-  template <class V>
-  static typename V::F32 apply(typename V::F32 x) {
-    const auto positive = V::max(V::zero(), x);
-    return V::mul(positive, positive);
-  }
-};
-struct Softplus {
-  template <class V>
-  static typename V::F32 apply(typename V::F32 x) {
-    return softplus<V>(x);
-  }
-};
-struct Gelu {
-  template <class V>
-  static typename V::F32 apply(typename V::F32 x) {
-    return gelu<V>(x);
-  }
-};
+template <class V>
+typename V::F32 silu(typename V::F32 x) {
+  return V::mul(x, sigmoid<V>(x));
+}
 
-}  // namespace
+template <class V>
+typename V::F32 relu_squared(typename V::F32 x) {
+  const auto positive = V::max(V::zero(), x);
+  return V::mul(positive, positive);
+}
 
-template <class V, class Function>
+// x = function(x + bias); null: without bias
+template <class V, typename V::F32 (*function)(typename V::F32)>
 void activate(float* x, const float* bias, std::int64_t n) {
   if (bias == nullptr)
-    map2<V>(x, x, n, x, [](auto a, auto) { return Function::template apply<V>(a); });
+    map2<V>(x, x, n, x, [](auto a, auto) { return function(a); });
   else
-    map2<V>(x, bias, n, x,
-            [](auto a, auto b) { return Function::template apply<V>(V::add(a, b)); });
+    map2<V>(x, bias, n, x, [](auto a, auto b) { return function(V::add(a, b)); });
 }
 
 }  // namespace strata

@@ -25,8 +25,8 @@ template <class V, class F>
 void gather_block(const std::uint8_t* rows, std::int64_t row_bytes, int count, std::int64_t block,
                   std::uint8_t* out) {
   for (int i = 0; i < F::kBytes * kLanes; ++i) out[i] = 0;
-  for (int lane = 0; lane < count; ++lane)
-    gather_fields<V, F>(rows + lane * row_bytes + block * F::kBytes, lane, out);
+  for (int lane = 0; lane < kLanes; ++lane)
+    if (lane < count) gather_fields<V, F>(rows + lane * row_bytes + block * F::kBytes, lane, out);
 }
 
 // Rows [row, row + count()) of a task's weights. Lanes behind them repeat others or are zero.
@@ -55,17 +55,30 @@ class Cell {
     return gathered(b);
   }
 
-  // Asks for what comes after block b some time later. Processors follow a stream by themselves,
-  // but not far enough, and not across pages.
-  [[gnu::always_inline]] void prefetch(std::int64_t b) const {
-    constexpr std::int64_t kBlock = F::kBytes * kLanes, kLine = 64, kAhead = 4096;
+  // Asks for what comes some time after block b. Processors follow a stream by themselves, but not
+  // far enough, and not across pages.
+  // `cells` of them are read side by side, so that behind a group comes one of the next cells.
+  [[gnu::always_inline]] void prefetch(std::int64_t b, int cells) const {
+    constexpr std::int64_t kAhead = 4096;
     if (kBlock < kLine && b * kBlock % kLine != 0) return;
-    for (const std::uint8_t* group : groups_)
-      for (std::int64_t i = 0; i < kBlock; i += kLine)
-        __builtin_prefetch(group + b * kBlock + kAhead + i);
+    const std::int64_t size = kLanes * row_bytes_;
+    const std::int64_t offset = b * kBlock + kAhead;
+    fetch(offset < size ? offset : offset + (cells * kGroups - 1) * size, kBlock);
+  }
+  // Asks for blocks [b, b + count), or, behind the last, for the first of `rows` rows further on.
+  void prefetch_panel(std::int64_t b, std::int64_t count, std::int64_t rows) const {
+    const std::int64_t size = kLanes * row_bytes_;
+    fetch(b * kBlock < size ? b * kBlock : rows * row_bytes_, count * kBlock);
   }
 
  private:
+  static constexpr std::int64_t kBlock = F::kBytes * kLanes, kLine = 64;
+
+  [[gnu::always_inline]] void fetch(std::int64_t offset, std::int64_t bytes) const {
+    for (const std::uint8_t* group : groups_)
+      for (std::int64_t i = 0; i < bytes; i += kLine) __builtin_prefetch(group + offset + i);
+  }
+
   [[gnu::noinline]] typename V::Weights gathered(std::int64_t b) {
     const std::uint8_t* groups[kGroups];
     for (int g = 0; g < kGroups; ++g) groups[g] = groups_[g] + b * F::kBytes * kLanes;

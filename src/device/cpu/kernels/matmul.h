@@ -9,6 +9,27 @@ namespace strata {
 
 constexpr std::int64_t kSegmentColumns = 4096;
 
+// f(n) with n as a constant, which is at most kMost.
+template <int kMost, class F>
+void with_constant(std::int64_t n, const F& f) {
+  if constexpr (kMost > 0) {
+    if (n == kMost)
+      f(Constant<kMost>());
+    else
+      with_constant<kMost - 1>(n, f);
+  }
+}
+
+// f(n, first) for tiles of at most kMost rows, as even as they can be.
+template <int kMost, class F>
+void for_tiles(std::int64_t rows, const F& f) {
+  for (std::int64_t first = 0, tiles = (rows + kMost - 1) / kMost; first < rows; --tiles) {
+    const std::int64_t count = (rows - first + tiles - 1) / tiles;
+    with_constant<kMost>(count, [&](auto n) { f(n, first); });
+    first += count;
+  }
+}
+
 template <class V, class F>
 class MatMul {
  public:
@@ -20,18 +41,7 @@ class MatMul {
     few_rows();
   }
 
- private:
-  using A = typename F::Activation;
-  using S = decltype(shape_of<F>());
-  static constexpr int kFewRows = 4;
-  static constexpr std::int64_t kSegmentBlocks = kSegmentColumns / F::kElements;
-  // Blocks of activations that a block of weights covers.
-  static constexpr std::int64_t kActivationBlocks = F::kElements / activation_elements<A>();
-
-  const A* activations(std::int64_t row) const {
-    return static_cast<const A*>(t_.activations[row]);
-  }
-
+  // Whatever the number of rows.
   void few_rows() {
     constexpr int kCells = kFloats<F> ? V::kTileCells : 1;
     std::int64_t row = t_.first_row;
@@ -40,16 +50,23 @@ class MatMul {
     for (; row < t_.last_row; row += V::kWidth) few_rows_of<1>(row);
   }
 
+ private:
+  using A = typename F::Activation;
+  using S = decltype(panel_shape_of<V, F>());
+  // Blocks of smaller parts take long to read, so that a panel pays sooner.
+  static constexpr int kFewRows = kReadInPlace<F> && S::kPart == 32 ? V::kFewRows : 4;
+  static constexpr std::int64_t kSegmentBlocks = kSegmentColumns / F::kElements;
+  // Blocks of activations that a block of weights covers.
+  static constexpr std::int64_t kActivationBlocks = F::kElements / activation_elements<A>();
+
+  const A* activations(std::int64_t row) const {
+    return static_cast<const A*>(t_.activations[row]);
+  }
+
   template <int G>
   void few_rows_of(std::int64_t row) {
-    std::int64_t r = 0;
-    for (; t_.count - r >= 4; r += 4) cells_times_rows<G, 4>(row, r);
-    switch (t_.count - r) {
-      case 3: return cells_times_rows<G, 3>(row, r);
-      case 2: return cells_times_rows<G, 2>(row, r);
-      case 1: return cells_times_rows<G, 1>(row, r);
-      default: return;
-    }
+    for_tiles<kFloats<F> ? V::kTileRows : 4>(
+        t_.count, [&](auto rows, std::int64_t first) { cells_times_rows<G, rows>(row, first); });
   }
 
   template <int G, int R>
@@ -68,7 +85,7 @@ class MatMul {
       for (; b < last; ++b) {
         typename V::Weights w[G];
         for (int g = 0; g < G; ++g) {
-          cells[g].prefetch(b);
+          cells[g].prefetch(b, G);
           w[g] = cells[g].block(b);
         }
         multiply_block<V, F, G, R>(w, a, acc);
@@ -122,6 +139,7 @@ class MatMul {
     for (int c = 0; c < cells; ++c) {
       Cell<V, F> cell;
       cell.start(t_, row + c * V::kWidth);
+      cell.prefetch_panel(block + count, count, kPanelCells * V::kWidth);
       for (int i = 0; i < count; ++i) unpack<V, F>(cell.block(block + i), i, space.panels[c]);
     }
   }
@@ -129,22 +147,9 @@ class MatMul {
   void multiply_panels(Workspace& space, int cells, std::int64_t first, std::int64_t rows,
                        std::int64_t block, int count, bool starts) {
     const int parts = count * (F::kElements / S::kPart);
-    constexpr int kRows = V::kTileRows;
-    std::int64_t r = 0;
-    for (; r + kRows <= rows; r += kRows)
-      tile_row<kRows>(space, cells, first, r, block, parts, starts);
-    rest_of_rows<kRows - 1>(space, cells, first, r, rows - r, block, parts, starts);
-  }
-
-  template <int R>
-  void rest_of_rows(Workspace& space, int cells, std::int64_t first, std::int64_t r,
-                    std::int64_t left, std::int64_t block, int parts, bool starts) {
-    if constexpr (R > 0) {
-      if (left == R)
-        tile_row<R>(space, cells, first, r, block, parts, starts);
-      else
-        rest_of_rows<R - 1>(space, cells, first, r, left, block, parts, starts);
-    }
+    for_tiles<V::kTileRows>(rows, [&](auto tile, std::int64_t r) {
+      tile_row<tile>(space, cells, first, r, block, parts, starts);
+    });
   }
 
   template <int R>
@@ -208,6 +213,8 @@ class MatMul {
 
 template <class V, class F>
 void matmul(const MatMulTask& task) {
+  if constexpr (V::kStreamRows > 0)
+    if (task.count <= V::kStreamRows) return MatMul<typename V::Narrow, F>(task).few_rows();
   MatMul<V, F>(task).run();
 }
 

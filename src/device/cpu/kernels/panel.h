@@ -32,6 +32,16 @@ consteval auto shape_of() {
     return Shape<16, kSignedCodes, Offset::kNone>();
 }
 
+// In panels, where the zero code can be taken off once for many rows.
+template <class V, class F>
+consteval auto panel_shape_of() {
+  using S = decltype(shape_of<F>());
+  if constexpr (V::kRaised && S::kOffset == Offset::kScaled)
+    return Shape<S::kPart, kSignedCodes, Offset::kNone>();
+  else
+    return S();
+}
+
 // Elements of a panel: one block of formats with Q8Block256, several of those with Q8Block32.
 constexpr int kPanelElements = 256;
 
@@ -50,6 +60,7 @@ struct alignas(64) Panel {
   std::int32_t offsets[16][V::kWidth];
   float factor[V::kWidth];
   float offset_factor[V::kWidth];
+  std::int32_t start[V::kWidth];  // of a block's sums, where activations are raised
 };
 
 template <class V>
@@ -69,6 +80,9 @@ struct FromPanel {
   typename V::F32 offset_factor() const { return V::load(panel->offset_factor); }
   typename V::F32 part_factor(int part) const { return V::from_bits(scale(part)); }
   typename V::F32 part_offset(int part) const { return V::from_bits(offset_pair(part)); }
+  // What sums of products with raised activations start with, of a block or of a part.
+  typename V::I32 start() const { return V::load_i32(panel->start); }
+  typename V::I32 start(int part) const { return offset_pair(part); }
 };
 
 template <class V, class F>
@@ -87,7 +101,13 @@ struct InPlace {
   }
   // Of two parts.
   [[gnu::always_inline]] typename V::I32 offset_pair(int pair) const {
-    return V::make_pair(F::template offset<V>(w, 2 * pair), F::template offset<V>(w, 2 * pair + 1));
+    return V::make_pair(offset(2 * pair), offset(2 * pair + 1));
+  }
+  [[gnu::always_inline]] typename V::I32 offset(int part) const {
+    if constexpr (F::kOffset == Offset::kScaled)
+      return V::mul_i32(F::template scale<V>(w, part), V::broadcast_i32(F::kZeroCode));
+    else
+      return F::template offset<V>(w, part);
   }
   [[gnu::always_inline]] typename V::F32 factor() const { return F::template factor<V>(w); }
   [[gnu::always_inline]] typename V::F32 offset_factor() const {
@@ -118,15 +138,25 @@ template <bool kSpellOut, int kCount, int kFirst = 0, class F>
   }
 }
 
+template <class V, class F>
+[[gnu::always_inline]] inline typename V::Bytes panel_codes(typename V::Weights w, int chunk) {
+  const auto codes = F::template codes<V>(w, chunk);
+  if constexpr (decltype(panel_shape_of<V, F>())::kSigned && F::kOffset == Offset::kScaled)
+    return V::sub_bytes(codes, V::broadcast_byte(F::kZeroCode));
+  else
+    return codes;
+}
+
 // Codes and scales of block `index` of the panel, and of the whole panel its factors.
 template <class V, class F>
 void unpack_in_place(typename V::Weights w, int index, Panel<V>& panel) {
+  using S = decltype(panel_shape_of<V, F>());
   const InPlace<V, F> s{w};
   constexpr int kChunks = F::kElements / 4;
   constexpr int kParts = F::kElements / F::kPart;
   repeat<V::kUnrolled, kChunks / 2>([&](auto i) __attribute__((always_inline)) {
     auto* codes = panel.codes + index * kChunks + 2 * i;
-    const auto first = s.codes(2 * i), second = s.codes(2 * i + 1);
+    const auto first = panel_codes<V, F>(w, 2 * i), second = panel_codes<V, F>(w, 2 * i + 1);
     if constexpr (kTwoRows<V>) {
       V::store_two_chunks(codes, first, second);
     } else {
@@ -148,7 +178,7 @@ void unpack_in_place(typename V::Weights w, int index, Panel<V>& panel) {
     V::store(panel.factor, s.factor());
     if constexpr (F::kOffset == Offset::kOwnFactor)
       V::store(panel.offset_factor, s.offset_factor());
-    if constexpr (F::kOffset != Offset::kNone)
+    if constexpr (S::kOffset != Offset::kNone)
       repeat<V::kUnrolled, kParts / 2>([&](auto j) __attribute__((always_inline)) {
         V::store_i32(panel.offsets[j], s.offset_pair(j));
       });
@@ -173,12 +203,35 @@ void unpack_by_row(typename V::Weights w, Panel<V>& panel) {
   }
 }
 
+// Raising activations by 128 adds as much times the codes to the products: what takes it off again,
+// of `count` parts.
+template <class V, class S, ActivationKind kKind>
+void fill_starts(int first, int count, Panel<V>& panel) {
+  auto start = V::zero_i32();
+  for (int part = first; part < first + count; ++part) {
+    auto excess = V::zero_i32();
+    for (int c = 0; c < S::kPart / 4; ++c)
+      excess = V::dot4_s8s8(excess, V::load_bytes(panel.codes[part * (S::kPart / 4) + c]),
+                            V::broadcast_byte(128));
+    if constexpr (kKind == ActivationKind::kQ8x256)
+      start = V::sub_i32(start, V::mul_i32(V::load_i32(panel.scales[part]), excess));
+    else
+      V::store_i32(panel.offsets[part], V::sub_i32(V::zero_i32(), excess));
+  }
+  V::store_i32(panel.start, start);
+}
+
 template <class V, class F>
 void unpack(typename V::Weights w, int index, Panel<V>& panel) {
+  using S = decltype(panel_shape_of<V, F>());
   if constexpr (kReadInPlace<F>)
     unpack_in_place<V, F>(w, index, panel);
   else
     unpack_by_row<V, F>(w, panel);
+  if constexpr (S::kSigned && V::kRaised) {
+    constexpr int kParts = F::kElements / S::kPart;
+    fill_starts<V, S, activation_kind<typename F::Activation>()>(index * kParts, kParts, panel);
+  }
 }
 
 }  // namespace strata

@@ -19,22 +19,31 @@ template <class V, class S, bool kScaled, int G, int R, class Source>
   constexpr int kDots = V::dot_depth(S::kSigned ? 1 : S::kTopCode);
   constexpr int kDepth = S::kSigned || kDots > kChunks ? kChunks : kDots;
   static_assert(kChunks % kDepth == 0);
+  // In place nothing has taken off yet what raised activations add.
+  constexpr bool kExcess = S::kSigned && V::kRaised && Source::kInPlace;
   repeat<V::kUnrolled, kChunks / kDepth>([&](auto run) __attribute__((always_inline)) {
     typename V::Dots dots[G][R];
-    typename V::I32 sums[G][R];
-    for (int g = 0; g < G; ++g)
+    typename V::I32 sums[G][R], excess[G];
+    for (int g = 0; g < G; ++g) {
+      excess[g] = V::zero_i32();
       for (int r = 0; r < R; ++r) {
         if constexpr (S::kSigned)
           sums[g][r] = V::zero_i32();
         else
           dots[g][r] = V::zero_dots();
       }
+    }
     repeat<V::kUnrolled, kDepth>([&](auto i) __attribute__((always_inline)) {
       const int c = run * kDepth + i;
       typename V::Bytes codes[G];
-      for (int g = 0; g < G; ++g) codes[g] = s[g].codes(chunk + c);
+      for (int g = 0; g < G; ++g) {
+        codes[g] = s[g].codes(chunk + c);
+        if constexpr (kExcess)
+          excess[g] = V::dot4_s8s8(excess[g], codes[g], V::broadcast_byte(128));
+      }
       for (int r = 0; r < R; ++r) {
-        const auto activations = V::broadcast4(q[r], c);
+        auto activations = V::broadcast4(q[r], c);
+        if constexpr (S::kSigned && V::kRaised) activations = V::raise(activations);
         for (int g = 0; g < G; ++g) {
           if constexpr (S::kSigned)
             sums[g][r] = V::dot4_s8s8(sums[g][r], codes[g], activations);
@@ -45,6 +54,7 @@ template <class V, class S, bool kScaled, int G, int R, class Source>
     });
     for (int g = 0; g < G; ++g)
       for (int r = 0; r < R; ++r) {
+        if constexpr (kExcess) sums[g][r] = V::sub_i32(sums[g][r], excess[g]);
         if constexpr (!S::kSigned && kScaled)
           total[g][r] = V::add_scaled(total[g][r], dots[g][r], scale[g]);
         else if constexpr (!S::kSigned)
@@ -57,17 +67,23 @@ template <class V, class S, bool kScaled, int G, int R, class Source>
   });
 }
 
-template <class V, int G, int R>
-[[gnu::always_inline]] inline void clear(typename V::I32 (*total)[R]) {
-  for (int g = 0; g < G; ++g)
-    for (int r = 0; r < R; ++r) total[g][r] = V::zero_i32();
+// What totals start with; `part` is empty, or the number of the part they cover.
+template <class V, class S, int G, int R, class Source, class... Part>
+[[gnu::always_inline]] inline void start(const Source* s, typename V::I32 (*total)[R],
+                                         Part... part) {
+  for (int g = 0; g < G; ++g) {
+    auto first = V::zero_i32();
+    if constexpr (S::kSigned && V::kRaised && !Source::kInPlace) first = s[g].start(part...);
+    for (int r = 0; r < R; ++r) total[g][r] = first;
+  }
 }
 
 // sums[g][r] = sum of offset * the sum of its part's activations
 template <class V, class S, int G, int R, class Source>
 [[gnu::always_inline]] inline void sum_offsets(const Source* s, const Q8Block256* const* a,
                                                typename V::I32 (*sums)[R]) {
-  clear<V, G, R>(sums);
+  for (int g = 0; g < G; ++g)
+    for (int r = 0; r < R; ++r) sums[g][r] = V::zero_i32();
   repeat<V::kUnrolled, 128 / S::kPart>([&](auto j) __attribute__((always_inline)) {
     typename V::I32 pair[G];
     for (int g = 0; g < G; ++g) pair[g] = s[g].offset_pair(j);
@@ -96,7 +112,7 @@ template <class V, class S, int G, int R, class Source>
                                                 const Q8Block256* const* a,
                                                 typename V::F32 (*acc)[R]) {
   typename V::I32 total[G][R];
-  clear<V, G, R>(total);
+  start<V, S, G, R>(s, total);
   repeat<V::kUnrolled && Source::kInPlace, 256 / S::kPart>([&](
       auto part) __attribute__((always_inline)) {
     const std::int8_t* q[R];
@@ -132,7 +148,7 @@ template <class V, class S, int G, int R, class Source>
       q[r] = block[r]->q + part * S::kPart % 32;
     }
     typename V::I32 total[G][R];
-    clear<V, G, R>(total);
+    start<V, S, G, R>(s, total, part);
     add_part<V, S, false, G, R>(s, part * (S::kPart / 4), q, nullptr, total);
     if constexpr (kInTwoRows<V, Source, R>) separate_rows<V, G, R>(total);
     typename V::F32 factor[G];

@@ -20,7 +20,10 @@ void rms_norm(const float* x, const float* weight, float epsilon, std::int64_t n
   }
   const float mean = sum_lanes<V>(squares) / static_cast<float>(n);
   const auto inverse = V::broadcast(1.0f / __builtin_sqrtf(mean + epsilon));
-  map2<V>(x, weight, n, out, [&](auto a, auto w) { return V::mul(V::mul(a, inverse), w); });
+  if (weight == nullptr)
+    map2<V>(x, x, n, out, [&](auto a, auto) { return V::mul(a, inverse); });
+  else
+    map2<V>(x, weight, n, out, [&](auto a, auto w) { return V::mul(V::mul(a, inverse), w); });
 }
 
 template <class V>

@@ -23,11 +23,12 @@ constexpr CacheKernels cache_kernels() {
   return {attention_partial<V, E>, store_keys<E>, store_values<E>};
 }
 
-template <class V>
+// Matrix products in vocabulary M, all else in V of eight lanes, whose order is pinned.
+template <class V, class M = V>
 constexpr KernelTable make_kernel_table(const char* name) {
   KernelTable table{};
   table.name = name;
-  add_matmuls<V>(table, AllFormats{});
+  add_matmuls<M>(table, AllFormats{});
   table.quantize_q8x32 = quantize_q8x32<V>;
   table.quantize_q8x256 = quantize_q8x256<V>;
   table.rms_norm = rms_norm<V>;
@@ -45,19 +46,19 @@ constexpr KernelTable make_kernel_table(const char* name) {
   table.gate_clamped_swiglu = gate_clamped_swiglu<V>;
   table.multiply = multiply<V>;
   table.softcap = softcap<V>;
-  table.silu = activate<V, Silu>;
-  table.sigmoid = activate<V, Sigmoid>;
-  table.tanh = activate<V, Tanh>;
-  table.relu_squared = activate<V, ReluSquared>;
-  table.softplus = activate<V, Softplus>;
-  table.gelu = activate<V, Gelu>;
+  table.silu = activate<V, silu<V>>;
+  table.sigmoid = activate<V, sigmoid<V>>;
+  table.tanh = activate<V, tanh<V>>;
+  table.relu_squared = activate<V, relu_squared<V>>;
+  table.softplus = activate<V, softplus<V>>;
+  table.gelu = activate<V, gelu<V>>;
   table.scaled_add = scaled_add<V>;
   table.exp_scaled = exp_scaled<V>;
   table.dot = dot<V>;
   table.state_step = state_step<V>;
-  table.peak_int8 = peak_int8<V>;
-  table.peak_f32 = peak_f32<V>;
-  table.read_words = read_words<V>;
+  table.peak_int8 = peak_int8<M>;
+  table.peak_f32 = peak_f32<M>;
+  table.read_words = read_words<M>;
   return table;
 }
 

@@ -20,7 +20,10 @@ struct Avx2 {
 
   static constexpr int kWidth = 8;
   static constexpr bool kUnrolled = true;
+  static constexpr bool kRaised = false;
   static constexpr bool kPanels = true;
+  static constexpr int kStreamRows = 0;
+  static constexpr int kFewRows = 4;
   static constexpr int kTileRows = 4;
   static constexpr int kTileCells = 2;
   static constexpr int dot_depth(int top) { return 32767 / (2 * 127 * top); }

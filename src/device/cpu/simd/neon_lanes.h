@@ -24,7 +24,10 @@ struct NeonLanes {
 
   static constexpr int kWidth = 8;
   static constexpr bool kUnrolled = true;
+  static constexpr bool kRaised = false;
   static constexpr bool kPanels = true;
+  static constexpr int kStreamRows = 0;
+  static constexpr int kFewRows = 4;
   static constexpr int kTileRows = 4;
   static constexpr int kTileCells = 1;
 
@@ -140,6 +143,7 @@ struct NeonLanes {
     vst1q_u8(static_cast<std::uint8_t*>(p), a.lo);
     vst1q_u8(static_cast<std::uint8_t*>(p) + 16, a.hi);
   }
+  static Bytes broadcast_byte(std::uint8_t x) { return {vdupq_n_u8(x), vdupq_n_u8(x)}; }
   static Bytes low_nibbles(Bytes a) { return bit_field(a, 0, 0xf, 0); }
   static Bytes high_nibbles(Bytes a) { return {vshrq_n_u8(a.lo, 4), vshrq_n_u8(a.hi, 4)}; }
   static Bytes or_bytes(Bytes a, Bytes b) { return {vorrq_u8(a.lo, b.lo), vorrq_u8(a.hi, b.hi)}; }

@@ -1,6 +1,7 @@
 // The vocabulary kernels are written in, spelled out lane by lane: the reference for every other.
 // A vocabulary names eight lanes of f32 and i32 and 32 bytes; each operation is exact or rounded
-// once (nearest even), so that any two vocabularies give the same bits.
+// once (nearest even), so that any two vocabularies give the same bits. One for matrix products
+// alone may have more lanes, and cells of as many weight rows.
 #pragma once
 
 #include <cmath>
@@ -31,7 +32,10 @@ struct Scalar {
   using Weights = const std::uint8_t*;  // one block of eight interleaved rows
 
   static constexpr bool kUnrolled = false;  // loops are spelled out for their constants
+  static constexpr bool kRaised = false;    // dot4_s8s8 wants activations plus 128
   static constexpr bool kPanels = false;    // many rows of activations share unpacked weights
+  static constexpr int kStreamRows = 0;     // so few rows take another vocabulary, Narrow
+  static constexpr int kFewRows = 4;        // rows of activations up to which they do not
   static constexpr int kTileRows = 1;       // rows of activations and cells of weight rows that a
   static constexpr int kTileCells = 1;      // kernel keeps in registers
   // Chunks whose products Dots can gather for codes of 0..top.

@@ -1,0 +1,30 @@
+#include "hub/origin.h"
+
+#include "base/file.h"
+#include "hub/ascii.h"
+#include "hub/small_file.h"
+
+namespace strata {
+namespace {
+
+constexpr Bytes kMostOriginBytes = 4096;
+
+}  // namespace
+
+std::string origin_path(const std::string& file) { return file + ".source"; }
+
+Origin read_origin(const std::string& file) {
+  const std::string text = read_small_file(origin_path(file), kMostOriginBytes);
+  const auto lines = split(text, '\n');
+  if (lines.size() != 3 || !lines[2].empty() || text.find('\r') != std::string::npos) return {};
+  return {std::string(lines[0]), std::string(lines[1])};
+}
+
+Status write_origin(const std::string& file, const Origin& origin) {
+  const std::string text = fmt::format("{}\n{}\n", origin.source, origin.validator);
+  STRATA_ASSIGN(File out, File::create(origin_path(file)));
+  STRATA_TRY(out.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}));
+  return out.close();
+}
+
+}  // namespace strata

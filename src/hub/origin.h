@@ -1,0 +1,21 @@
+// Where a file of the cache came from: two lines in "<file>.source" beside it.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+
+namespace strata {
+
+struct Origin {
+  std::string source;     // as users are shown it, without secrets; empty: unknown
+  std::string validator;  // of what was fetched: an ETag, a date or a SHA-256; may be empty
+};
+
+std::string origin_path(const std::string& file);
+
+// Of the file at that path; unknown where the lines are not there or are others.
+Origin read_origin(const std::string& file);
+Status write_origin(const std::string& file, const Origin& origin);
+
+}  // namespace strata
