@@ -8,8 +8,9 @@ namespace {
 using Parts = std::span<const BreakerPart>;
 
 Parts parts_of(Parts breakers, TokenId token) {
-  const auto found = std::ranges::equal_range(breakers, token, {}, &BreakerPart::token);
-  return {found.begin(), found.end()};
+  const auto first = std::ranges::lower_bound(breakers, token, {}, &BreakerPart::token);
+  const auto last = std::ranges::upper_bound(breakers, token, {}, &BreakerPart::token);
+  return {first, last};
 }
 
 // Tokens that write the breaker which begins with `part`, the first of `tokens`; 0: they do not.
