@@ -27,7 +27,6 @@ constexpr float kAttentionOutDeviation = 0.005f;
 constexpr float kEmbeddingDeviation = 1.0f;
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
-constexpr std::int32_t kFirstByteToken = 3;
 constexpr std::int64_t kLeastVocabulary = 512;
 
 // Random words: four for every number of a stream.

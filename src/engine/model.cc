@@ -97,9 +97,10 @@ Result<std::unique_ptr<Model>> load_model(ModelManifest manifest, const EngineOp
 
   const CacheFormat cache =
       options.cache.value_or(options.reference ? CacheFormat::kF32 : CacheFormat::kF16);
-  // The peak, since what parsing freed may still be resident.
+  // What is resident, since much of what parsing freed still is; the peak may be an earlier
+  // model's.
   const Workload workload{options.context, options.sequences, step_limits(model->graph, options),
-                          peak_resident_bytes()};
+                          resident_bytes()};
   DeviceCosts costs{kBlockTokens, {}, 0};
   STRATA_ASSIGN(costs.segment_bytes, model->device->segment_bytes(model->graph, workload.step));
   for (const CacheGroupSpec& group : model->graph.cache_groups)

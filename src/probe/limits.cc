@@ -113,7 +113,9 @@ Result<MachineLimits> measure_limits(const KernelTable& kernels, int most_thread
                                      const MeasureEffort& effort) {
   STRATA_ASSIGN(Bytes bytes, buffer_size(effort));
   bytes = round_up(bytes, kHugePage);
-  const Buffer buffer(static_cast<std::uint32_t*>(std::aligned_alloc(kHugePage, bytes)));
+  const bool fits = bytes <= memory_total();
+  const Buffer buffer(fits ? static_cast<std::uint32_t*>(std::aligned_alloc(kHugePage, bytes))
+                           : nullptr);
   if (buffer == nullptr)
     return resource_exhausted("there is no memory for a buffer of {} MiB", bytes / kMiB);
   (void)madvise(buffer.get(), bytes, MADV_HUGEPAGE);  // a wish; small pages do as well

@@ -177,6 +177,10 @@ HardwareProfile probe_machine() {
           usable_nodes(node_cpu_lists(), threads)};
 }
 
+Bytes resident_bytes() {
+  return meminfo_field(read_text("/proc/self/status"), "VmRSS").value_or(0);
+}
+
 Bytes peak_resident_bytes() {
   return meminfo_field(read_text("/proc/self/status"), "VmHWM").value_or(0);
 }

@@ -33,5 +33,7 @@ std::optional<int> cores_of_quota(std::string_view cpu_max);
 
 // The largest resident set this process has had, or 0 where the system does not tell.
 Bytes peak_resident_bytes();
+// The resident set now, likewise.
+Bytes resident_bytes();
 
 }  // namespace strata

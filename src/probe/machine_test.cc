@@ -43,7 +43,8 @@ TEST(Machine, FindsMemoryAndCores) {
   EXPECT_GE(profile.physical_cores, 1);
   EXPECT_GE(profile.quota.value_or(1), 1);
   for (const std::vector<int>& node : profile.nodes) EXPECT_FALSE(node.empty());
-  EXPECT_GT(peak_resident_bytes(), 0u);
+  EXPECT_GT(resident_bytes(), 0u);
+  EXPECT_LE(resident_bytes(), 2 * peak_resident_bytes());
   EXPECT_GE(memory_total(), profile.memory_available);
   EXPECT_FALSE(cpu_name().empty());
 }

@@ -83,7 +83,7 @@ class Cell {
     const std::uint8_t* groups[kGroups];
     for (int g = 0; g < kGroups; ++g) groups[g] = groups_[g] + b * F::kBytes * kLanes;
     gather_block<V, F>(groups_[count_ / kLanes], row_bytes_, plain_, b, buffer_);
-    groups[count_ / kLanes] = buffer_;
+    for (int g = count_ / kLanes; g < kGroups; ++g) groups[g] = buffer_;
     return V::weights(groups);
   }
 
