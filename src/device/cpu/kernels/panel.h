@@ -146,15 +146,6 @@ template <bool kSpellOut, int kCount, int kFirst = 0, class F>
   }
 }
 
-template <class V, class F>
-[[gnu::always_inline]] inline typename V::Bytes panel_codes(typename V::Weights w, int chunk) {
-  const auto codes = F::template codes<V>(w, chunk);
-  if constexpr (decltype(panel_shape_of<V, F>())::kSigned && F::kOffset == Offset::kScaled)
-    return V::sub_bytes(codes, V::broadcast_byte(F::kZeroCode));
-  else
-    return codes;
-}
-
 // Codes and scales of block `index` of the panel, and of the whole panel its factors.
 template <class V, class F>
 void unpack_in_place(typename V::Weights w, int index, Panel<V>& panel) {
@@ -162,15 +153,11 @@ void unpack_in_place(typename V::Weights w, int index, Panel<V>& panel) {
   const InPlace<V, F> s{w};
   constexpr int kChunks = F::kElements / 4;
   constexpr int kParts = F::kElements / F::kPart;
-  repeat<V::kUnrolled, kChunks / 2>([&](auto i) __attribute__((always_inline)) {
-    auto* codes = panel.codes + index * kChunks + 2 * i;
-    const auto first = panel_codes<V, F>(w, 2 * i), second = panel_codes<V, F>(w, 2 * i + 1);
-    if constexpr (kTwoRows<V>) {
-      V::store_two_chunks(codes, first, second);
-    } else {
-      V::store_bytes(codes[0], first);
-      V::store_bytes(codes[1], second);
-    }
+  repeat<V::kUnrolled, kChunks>([&](auto c) __attribute__((always_inline)) {
+    auto codes = s.codes(c);
+    if constexpr (S::kSigned && F::kOffset == Offset::kScaled)
+      codes = V::sub_bytes(codes, V::broadcast_byte(F::kZeroCode));
+    V::store_bytes(panel.codes[index * kChunks + c], codes);
   });
   repeat<V::kUnrolled, kParts>([&](auto p) __attribute__((always_inline)) {
     auto* scale = panel.scales[index * kParts + p];
@@ -203,11 +190,7 @@ void unpack_by_row(typename V::Weights w, Panel<V>& panel) {
                           group + in_group(F::kCodes) + row * F::kCodeBytes, u);
     panel.factor[lane] = u.factor;
     for (int j = 0; j < 16; ++j) panel.scales[j][lane] = u.scales[j];
-    if constexpr (kTwoRows<V>)
-      for (int c = 0; c < 64; c += 2)
-        std::memcpy(panel.codes[c + lane / 4] + lane % 4 * 8, u.codes + 4 * c, 8);
-    else
-      for (int c = 0; c < 64; ++c) std::memcpy(panel.codes[c] + 4 * lane, u.codes + 4 * c, 4);
+    for (int c = 0; c < 64; ++c) std::memcpy(panel.codes[c] + 4 * lane, u.codes + 4 * c, 4);
   }
 }
 
@@ -239,6 +222,10 @@ void unpack(typename V::Weights w, int index, Panel<V>& panel) {
   if constexpr (S::kSigned && V::kRaised) {
     constexpr int kParts = F::kElements / S::kPart;
     fill_starts<V, S, activation_kind<typename F::Activation>()>(index * kParts, kParts, panel);
+  }
+  if constexpr (kTwoRows<V>) {
+    constexpr int kChunks = F::kElements / 4;
+    for (int c = 0; c < kChunks; c += 2) V::pair_chunks(panel.codes[index * kChunks + c]);
   }
 }
 

@@ -42,7 +42,7 @@ template <class V, class S, bool kScaled, int G, int R, class Source>
           excess[g] = V::dot4_s8s8(excess[g], codes[g], V::broadcast_byte(128));
       }
       for (int r = 0; r < R; ++r) {
-        auto activations = V::broadcast4(q[r], c);
+        auto activations = V::broadcast4(q[r] + 4 * c, c);
         if constexpr (S::kSigned && V::kRaised) activations = V::raise(activations);
         for (int g = 0; g < G; ++g) {
           if constexpr (S::kSigned)

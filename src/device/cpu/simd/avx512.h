@@ -85,9 +85,9 @@ struct Avx512 {
 
   static Bytes load_bytes(const void* p) { return _mm512_loadu_si512(p); }
   static void store_bytes(void* p, Bytes a) { _mm512_storeu_si512(p, a); }
-  static Bytes broadcast4(const std::int8_t* row, int chunk) {
+  static Bytes broadcast4(const std::int8_t* p, int /*chunk*/) {
     std::int32_t word;
-    std::memcpy(&word, row + 4 * chunk, 4);
+    std::memcpy(&word, p, 4);
     return _mm512_set1_epi32(word);
   }
   static Bytes broadcast_byte(std::uint8_t x) { return _mm512_set1_epi8(static_cast<char>(x)); }

@@ -17,9 +17,9 @@ struct Neon : NeonLanes {
 
   static constexpr int dot_depth(int top) { return 32767 / (127 * top); }
 
-  static Bytes broadcast4(const std::int8_t* row, int chunk) {
+  static Bytes broadcast4(const std::int8_t* p, int /*chunk*/) {
     std::uint32_t word;
-    std::memcpy(&word, row + 4 * chunk, 4);
+    std::memcpy(&word, p, 4);
     const uint8x16_t all = vreinterpretq_u8_u32(vdupq_n_u32(word));
     return {all, all};
   }

@@ -19,8 +19,8 @@ struct NeonDotprod : NeonLanes {
 
   static constexpr int dot_depth(int /*top*/) { return 64; }
 
-  static Chunk broadcast4(const std::int8_t* row, int chunk) {
-    return {vld1q_s8(row + chunk / 4 * 16), chunk % 4};
+  static Chunk broadcast4(const std::int8_t* p, int chunk) {
+    return {vld1q_s8(p - chunk % 4 * 4), chunk % 4};
   }
   // Codes whose products are gathered stay below 128, so they are bytes with a sign, too.
   static Dots zero_dots() { return zero_i32(); }

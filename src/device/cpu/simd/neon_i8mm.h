@@ -12,11 +12,13 @@ struct NeonI8mm : NeonDotprod {
   using Wide = NeonI8mm;
   using TwoRows = int8x16_t;
 
-  // Chunks 2 i and 2 i + 1 of eight weight rows, each row's eight codes side by side.
-  static void store_two_chunks(void* p, Bytes a, Bytes b) {
-    const uint32x4x2_t lo = {{words(a).lo, words(b).lo}}, hi = {{words(a).hi, words(b).hi}};
-    vst2q_u32(static_cast<std::uint32_t*>(p), lo);
-    vst2q_u32(static_cast<std::uint32_t*>(p) + 8, hi);
+  // Of two chunks of eight weight rows, one behind the other, makes each row's eight codes lie side
+  // by side.
+  static void pair_chunks(void* p) {
+    auto* words = static_cast<std::uint32_t*>(p);
+    const I32 a = load_i32(words), b = load_i32(words + 8);
+    vst2q_u32(words, {{a.lo, b.lo}});
+    vst2q_u32(words + 8, {{a.hi, b.hi}});
   }
   // The first or second of them.
   static Bytes load_one_chunk(const void* p, int which) {
