@@ -23,6 +23,10 @@ endif()
 
 # strata_folder(name path DEPS libraries...): src/<path>/*.cc become the library strata_<name>,
 # src/<path>/*_test.cc the test program <name>_test, src/<path>/*_bench.cc <name>_bench.
+# STRATA_CORE_ONLY builds what the tests link and no other folder.
+if(STRATA_CORE_ONLY)
+  set(strata_unless_linked EXCLUDE_FROM_ALL)
+endif()
 function(strata_folder name path)
   cmake_parse_arguments(ARG "" "" "DEPS;EXTRA_SOURCES" ${ARGN})
   set(folder ${PROJECT_SOURCE_DIR}/src/${path})
