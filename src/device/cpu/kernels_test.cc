@@ -46,6 +46,9 @@ void fill_extreme(FormatId id, std::vector<std::uint8_t>& rows, std::uint8_t sca
   ((F::kId == id ? fill_extreme<F>(rows, scale, code) : void()), ...);
 }
 
+// Some encoders take long, so weights repeat, though not with the cells that rows are read in.
+constexpr std::int64_t kDistinctWeights = (STRATA_EMULATED ? 7 : 37) * 256;
+
 // A matrix of random weights: plain rows, the interleaved form, and its decoded values.
 struct Matrix {
   const FormatOps* ops;
@@ -55,13 +58,15 @@ struct Matrix {
 
   Matrix(FormatId id, std::int64_t r, std::int64_t c, std::uint32_t seed)
       : ops(find_format(id)), rows(r), columns(c), row_size(row_bytes(ops->info, c)) {
-    const auto weights = noise(static_cast<std::size_t>(r * c), seed);
+    const auto weights = noise(kDistinctWeights, seed);
+    std::vector<std::uint8_t> encoded(row_bytes(ops->info, kDistinctWeights));
+    std::vector<float> decoded(weights.size());
+    ops->encode_row(weights.data(), kDistinctWeights, encoded.data());
+    ops->decode_row(encoded.data(), kDistinctWeights, decoded.data());
     std::vector<std::uint8_t> plain(static_cast<std::size_t>(r * row_size));
-    values.resize(weights.size());
-    for (std::int64_t i = 0; i < r; ++i) {
-      ops->encode_row(weights.data() + i * c, c, plain.data() + i * row_size);
-      ops->decode_row(plain.data() + i * row_size, c, values.data() + i * c);
-    }
+    values.resize(static_cast<std::size_t>(r * c));
+    for (std::size_t i = 0; i < plain.size(); ++i) plain[i] = encoded[i % encoded.size()];
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = decoded[i % decoded.size()];
     interleaved.resize(plain.size());
     repack_rows(*ops, plain.data(), r, row_size, interleaved.data());
   }
