@@ -17,8 +17,9 @@ struct NeonI8mm : NeonDotprod {
   static void pair_chunks(void* p) {
     auto* words = static_cast<std::uint32_t*>(p);
     const I32 a = load_i32(words), b = load_i32(words + 8);
-    vst2q_u32(words, {{a.lo, b.lo}});
-    vst2q_u32(words + 8, {{a.hi, b.hi}});
+    const uint32x4x2_t lo = {{a.lo, b.lo}}, hi = {{a.hi, b.hi}};
+    vst2q_u32(words, lo);
+    vst2q_u32(words + 8, hi);
   }
   // The first or second of them.
   static Bytes load_one_chunk(const void* p, int which) {
