@@ -48,7 +48,7 @@ tsan: ## the unit tests under ThreadSanitizer
 	$(call build,tsan)
 	$(call ctest,tsan)
 
-arm: ## the tests of the folders without libraries, built for AArch64 and run by QEMU
+arm: ## the tests of the folders that compute, built for AArch64 and run by QEMU
 	$(call build,arm)
 	$(call ctest,arm)
 

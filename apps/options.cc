@@ -44,7 +44,7 @@ void add_engine_options(CLI::App& command, EngineOptions& options) {
   command
       .add_option_function<std::string>(
           "--isa", [&options](const std::string& name) { options.isa = *isa_by_name(name); },
-          "Kernels: avx512, avxvnni, avx2, scalar, or the best that the processor runs")
+          "Kernels (default: the best that the processor runs)")
       ->check(CLI::IsMember(isa_names()));
   command
       .add_option("--context,-c", options.context,

@@ -23,6 +23,10 @@ endif()
 
 # strata_folder(name path DEPS libraries...): src/<path>/*.cc become the library strata_<name>,
 # src/<path>/*_test.cc the test program <name>_test, src/<path>/*_bench.cc <name>_bench.
+# STRATA_CORE_ONLY builds what the tests link and no other folder.
+if(STRATA_CORE_ONLY)
+  set(strata_unless_linked EXCLUDE_FROM_ALL)
+endif()
 function(strata_folder name path)
   cmake_parse_arguments(ARG "" "" "DEPS;EXTRA_SOURCES" ${ARGN})
   set(folder ${PROJECT_SOURCE_DIR}/src/${path})
@@ -33,7 +37,7 @@ function(strata_folder name path)
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER benchmarks INCLUDE REGEX "_bench\\.cc$")
   if(sources OR ARG_EXTRA_SOURCES)
-    add_library(strata_${name} STATIC ${sources} ${ARG_EXTRA_SOURCES})
+    add_library(strata_${name} STATIC ${strata_unless_linked} ${sources} ${ARG_EXTRA_SOURCES})
     target_link_libraries(strata_${name} PUBLIC strata_flags ${ARG_DEPS})
   else()
     add_library(strata_${name} INTERFACE)
@@ -67,6 +71,7 @@ endfunction()
 
 # strata_test(name SOURCES files... DEPS libraries...): a GoogleTest program run by ctest.
 # STRATA_SOURCE_DIR lets tests find committed data and, beside the checkout, shared goldens.
+# STRATA_EMULATED is 1 where an emulator runs the tests, which then try fewer and smaller values.
 function(strata_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   if(NOT TARGET strata_test_headers)
@@ -76,7 +81,12 @@ function(strata_test name)
   target_precompile_headers(${name} REUSE_FROM strata_test_headers)
   target_link_libraries(${name} PRIVATE strata_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  set(emulated 0)
+  if(CMAKE_CROSSCOMPILING_EMULATOR)
+    set(emulated 1)
+  endif()
   target_compile_definitions(${name} PRIVATE STRATA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-                                             STRATA_BINARY_DIR="${PROJECT_BINARY_DIR}")
+                                             STRATA_BINARY_DIR="${PROJECT_BINARY_DIR}"
+                                             STRATA_EMULATED=${emulated})
   add_test(NAME ${name} COMMAND ${name})
 endfunction()

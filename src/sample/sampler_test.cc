@@ -143,12 +143,13 @@ TEST(Sampler, TopPKeepsTheFewestThatReachIt) {
 
 // Sorting only near the border must not change which tokens stay.
 TEST(Sampler, TopPOfEqualsKeepsTheLowerIds) {
-  const std::vector<float> logits(5000, 0.25f);
+  constexpr std::size_t kKept = STRATA_EMULATED ? 50 : 500;
+  const std::vector<float> logits(10 * kKept, 0.25f);
   auto params = open_params();
   params.top_p = 0.1f;
-  const auto seen = draws(logits, params);
-  for (const auto& [token, count] : seen) EXPECT_LT(token, 501);
-  EXPECT_GT(seen.size(), 400u);
+  const auto seen = draws(logits, params, 8 * kKept);
+  for (const auto& [token, count] : seen) EXPECT_LE(token, kKept);
+  EXPECT_GT(seen.size(), kKept * 4 / 5);
 }
 
 // Against a full sort, on distributions from peaked to flat.
@@ -175,7 +176,7 @@ TEST(Sampler, TopPAndTopKOfManyTokensAreThoseOfASort) {
       std::vector<TokenId> best(ranking.begin(),
                                 ranking.begin() + static_cast<std::ptrdiff_t>(kept));
       std::ranges::sort(best);
-      for (const auto& [token, count] : draws(logits, params, 2000))
+      for (const auto& [token, count] : draws(logits, params, STRATA_EMULATED ? 100 : 2000))
         EXPECT_TRUE(std::ranges::binary_search(best, token)) << token << " of " << kept;
     }
   }

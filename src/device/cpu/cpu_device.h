@@ -7,7 +7,16 @@
 
 namespace strata {
 
-enum class Isa : std::uint8_t { kBest, kScalar, kAvx2, kAvxVnni, kAvx512 };
+enum class Isa : std::uint8_t {
+  kBest,
+  kScalar,
+  kAvx2,
+  kAvxVnni,
+  kAvx512,
+  kNeon,
+  kNeonDotprod,
+  kNeonI8mm
+};
 
 struct CpuOptions {
   int threads = 1;
@@ -22,8 +31,10 @@ struct CpuOptions {
 // Fails with kUnsupported when the processor lacks the ISA asked for.
 Result<std::unique_ptr<Device>> make_cpu_device(const CpuOptions& options);
 
-// The names --isa knows; nullopt for another.
+// "best" and the names of the ISAs, whether this processor runs them or not.
 std::vector<std::string> isa_names();
+
+// nullopt for a name that is none of these.
 std::optional<Isa> isa_by_name(std::string_view name);
 
 }  // namespace strata

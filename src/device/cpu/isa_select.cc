@@ -2,19 +2,36 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#elif defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
 #endif
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 namespace strata {
 namespace {
 
-// Best first, then slowest first.
-constexpr std::pair<std::string_view, Isa> kNames[] = {{"best", Isa::kBest},
-                                                       {"scalar", Isa::kScalar},
-                                                       {"avx2", Isa::kAvx2},
-                                                       {"avxvnni", Isa::kAvxVnni},
-                                                       {"avx512", Isa::kAvx512}};
+// Best first, then those of each machine, slowest first.
+constexpr std::pair<std::string_view, Isa> kIsas[] = {
+    {"best", Isa::kBest},
+    {"scalar", Isa::kScalar},
+    {"avx2", Isa::kAvx2},
+    {"avxvnni", Isa::kAvxVnni},
+    {"avx512", Isa::kAvx512},
+    {"neon", Isa::kNeon},
+    {"neon_dotprod", Isa::kNeonDotprod},
+    {"neon_i8mm", Isa::kNeonI8mm},
+};
+
+std::string_view name_of(Isa isa) {
+  return std::ranges::find(kIsas, isa, [](const auto& entry) { return entry.second; })->first;
+}
 
 #if defined(__x86_64__)
 // Half-precision conversion: leaf 1, ECX bit 29. Not every compiler's builtin knows its name.
@@ -22,7 +39,6 @@ bool has_f16c() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && ((ecx >> 29) & 1u) != 0;
 }
-
 // The builtins ask whether the system saves the registers, too.
 bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
@@ -37,7 +53,37 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
          __builtin_cpu_supports("avx512vnni");
 }
+#elif defined(__aarch64__) && defined(__linux__)
+bool has_dotprod() { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; }
+bool has_i8mm() { return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0; }
+#elif defined(__aarch64__) && defined(__APPLE__)
+bool has_feature(const char* name) {
+  int value = 0;
+  std::size_t size = sizeof value;
+  return sysctlbyname(name, &value, &size, nullptr, 0) == 0 && value != 0;
+}
+bool has_dotprod() { return has_feature("hw.optional.arm.FEAT_DotProd"); }
+bool has_i8mm() { return has_feature("hw.optional.arm.FEAT_I8MM"); }
+#elif defined(__aarch64__)
+bool has_dotprod() { return false; }
+bool has_i8mm() { return false; }
 #endif
+
+// REQUIRES: the processor runs `isa`.
+const KernelTable* kernels_of(Isa isa) {
+  switch (isa) {
+#if defined(__x86_64__)
+    case Isa::kAvx2: return &kAvx2Kernels;
+    case Isa::kAvxVnni: return &kAvxVnniKernels;
+    case Isa::kAvx512: return &kAvx512Kernels;
+#elif defined(__aarch64__)
+    case Isa::kNeon: return &kNeonKernels;
+    case Isa::kNeonDotprod: return &kNeonDotprodKernels;
+    case Isa::kNeonI8mm: return &kNeonI8mmKernels;
+#endif
+    default: return &kScalarKernels;
+  }
+}
 
 }  // namespace
 
@@ -47,6 +93,10 @@ std::vector<Isa> runnable_isas() {
   if (has_avx2()) isas.push_back(Isa::kAvx2);
   if (has_avx2() && has_avxvnni()) isas.push_back(Isa::kAvxVnni);
   if (has_avx2() && has_avx512()) isas.push_back(Isa::kAvx512);
+#elif defined(__aarch64__)
+  isas.push_back(Isa::kNeon);
+  if (has_dotprod()) isas.push_back(Isa::kNeonDotprod);
+  if (has_dotprod() && has_i8mm()) isas.push_back(Isa::kNeonI8mm);
 #endif
   return isas;
 }
@@ -55,25 +105,22 @@ Result<const KernelTable*> select_kernels(Isa isa) {
   const auto runnable = runnable_isas();
   if (isa == Isa::kBest) isa = runnable.back();
   if (std::ranges::find(runnable, isa) == runnable.end()) {
-    const auto* asked = std::ranges::find(kNames, isa, &std::pair<std::string_view, Isa>::second);
-    return unsupported("this processor cannot run the {} kernels; choose --isa best", asked->first);
+    std::vector<std::string_view> names;
+    for (const Isa other : runnable) names.push_back(name_of(other));
+    return unsupported("this processor cannot run the {} kernels; choose --isa best or one of: {}",
+                       name_of(isa), fmt::join(names, ", "));
   }
-#if defined(__x86_64__)
-  if (isa == Isa::kAvx2) return &kAvx2Kernels;
-  if (isa == Isa::kAvxVnni) return &kAvxVnniKernels;
-  if (isa == Isa::kAvx512) return &kAvx512Kernels;
-#endif
-  return &kScalarKernels;
+  return kernels_of(isa);
 }
 
 std::vector<std::string> isa_names() {
   std::vector<std::string> names;
-  for (const auto& [name, isa] : kNames) names.emplace_back(name);
+  for (const auto& [name, isa] : kIsas) names.emplace_back(name);
   return names;
 }
 
 std::optional<Isa> isa_by_name(std::string_view name) {
-  for (const auto& [known, isa] : kNames)
+  for (const auto& [known, isa] : kIsas)
     if (known == name) return isa;
   return std::nullopt;
 }

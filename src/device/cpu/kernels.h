@@ -142,5 +142,8 @@ extern const KernelTable kScalarKernels;
 extern const KernelTable kAvx2Kernels;
 extern const KernelTable kAvxVnniKernels;
 extern const KernelTable kAvx512Kernels;
+extern const KernelTable kNeonKernels;
+extern const KernelTable kNeonDotprodKernels;
+extern const KernelTable kNeonI8mmKernels;
 
 }  // namespace strata

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "device/cpu/isa_select.h"
 #include "device/cpu/test_support.h"
@@ -36,6 +37,9 @@ void fill_extreme(FormatId id, std::vector<std::uint8_t>& rows, std::uint8_t sca
   ((F::kId == id ? fill_extreme<F>(rows, scale, code) : void()), ...);
 }
 
+// Some encoders take long, so weights repeat, though not with the cells that rows are read in.
+constexpr std::int64_t kDistinctWeights = (STRATA_EMULATED ? 7 : 37) * 256;
+
 // A matrix of random weights: plain rows, the interleaved form, and its decoded values.
 struct Matrix {
   const FormatOps* ops;
@@ -45,13 +49,15 @@ struct Matrix {
 
   Matrix(FormatId id, std::int64_t r, std::int64_t c, std::uint32_t seed)
       : ops(find_format(id)), rows(r), columns(c), row_size(row_bytes(ops->info, c)) {
-    const auto weights = noise(static_cast<std::size_t>(r * c), seed);
+    const auto weights = noise(kDistinctWeights, seed);
+    std::vector<std::uint8_t> encoded(row_bytes(ops->info, kDistinctWeights));
+    std::vector<float> decoded(weights.size());
+    ops->encode_row(weights.data(), kDistinctWeights, encoded.data());
+    ops->decode_row(encoded.data(), kDistinctWeights, decoded.data());
     std::vector<std::uint8_t> plain(static_cast<std::size_t>(r * row_size));
-    values.resize(weights.size());
-    for (std::int64_t i = 0; i < r; ++i) {
-      ops->encode_row(weights.data() + i * c, c, plain.data() + i * row_size);
-      ops->decode_row(plain.data() + i * row_size, c, values.data() + i * c);
-    }
+    values.resize(static_cast<std::size_t>(r * c));
+    for (std::size_t i = 0; i < plain.size(); ++i) plain[i] = encoded[i % encoded.size()];
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = decoded[i % decoded.size()];
     interleaved.resize(plain.size());
     repack_rows(*ops, plain.data(), r, row_size, interleaved.data());
   }
@@ -203,6 +209,43 @@ TEST_P(EveryFormat, MatMulIsWithinTheDerivedBoundOfDoubleArithmetic) {
 
 INSTANTIATE_TEST_SUITE_P(Formats, EveryFormat, ::testing::ValuesIn(ids_of(AllFormats{})),
                          [](const auto& p) { return std::string(format_name(p.param)); });
+
+TEST(Kernels, EveryIsaIsChosenByItsNameOrRefusedWithThoseThatRun) {
+  for (const std::string& name : isa_names()) {
+    const auto isa = isa_by_name(name);
+    ASSERT_TRUE(isa.has_value());
+    const auto kernels = select_kernels(*isa);
+    const auto runnable = runnable_isas();
+    EXPECT_EQ(kernels.ok(), *isa == Isa::kBest || std::ranges::count(runnable, *isa) == 1) << name;
+    if (!kernels.ok()) {
+      EXPECT_NE(kernels.status().message().find("scalar"), std::string::npos);
+    } else if (*isa != Isa::kBest) {
+      EXPECT_EQ((*kernels)->name, name);
+    }
+  }
+  EXPECT_FALSE(isa_by_name("sve9").has_value());
+}
+
+TEST(Kernels, EveryHalfIsReadTheSameOnEveryIsa) {
+  constexpr std::int64_t kHalves = 1 << 16;
+  std::vector<std::uint16_t> halves(kHalves);
+  std::iota(halves.begin(), halves.end(), std::uint16_t{0});
+  const float one = 1.0f;
+  const void* const activations = &one;
+  for (const FormatId id : {FormatId::F16, FormatId::BF16}) {
+    std::vector<float> first;
+    for (const KernelTable* kernels : all_kernels()) {
+      std::vector<float> out(kHalves);
+      float* const target = out.data();
+      kernels->matmul[static_cast<std::size_t>(id)](
+          {reinterpret_cast<const std::uint8_t*>(halves.data()), 1, kHalves, 0, kHalves,
+           &activations, &target, 1});
+      if (first.empty()) first = out;
+      SCOPED_TRACE(kernels->name);
+      expect_same_bits(out, first);
+    }
+  }
+}
 
 TEST(Kernels, QuantizedActivationsMatchTheReferenceOnEveryIsa) {
   auto x = noise(1024, 1);

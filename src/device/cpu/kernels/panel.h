@@ -45,6 +45,13 @@ consteval auto panel_shape_of() {
 // Elements of a panel: one block of formats with Q8Block256, several of those with Q8Block32.
 constexpr int kPanelElements = 256;
 
+// Whether V multiplies two rows of activations at once (kernels/two_rows.h). A panel then holds, of
+// each two chunks, a lane's eight codes side by side.
+template <class V>
+constexpr bool kTwoRows = requires {
+  typename V::TwoRows;
+};
+
 // One cell's panel. Integers and floats share the places of what belongs to a part.
 template <class V>
 struct alignas(64) Panel {
@@ -61,7 +68,12 @@ struct FromPanel {
   static constexpr bool kInPlace = false;
   const Panel<V>* panel;
 
-  typename V::Bytes codes(int c) const { return V::load_bytes(panel->codes[c]); }
+  typename V::Bytes codes(int c) const {
+    if constexpr (kTwoRows<V>)
+      return V::load_one_chunk(panel->codes[c / 2 * 2], c % 2);
+    else
+      return V::load_bytes(panel->codes[c]);
+  }
   typename V::I32 scale(int part) const { return V::load_i32(panel->scales[part]); }
   typename V::I32 offset_pair(int pair) const { return V::load_i32(panel->offsets[pair]); }
   typename V::F32 factor() const { return V::load(panel->factor); }
@@ -210,6 +222,10 @@ void unpack(typename V::Weights w, int index, Panel<V>& panel) {
   if constexpr (S::kSigned && V::kRaised) {
     constexpr int kParts = F::kElements / S::kPart;
     fill_starts<V, S, activation_kind<typename F::Activation>()>(index * kParts, kParts, panel);
+  }
+  if constexpr (kTwoRows<V>) {
+    constexpr int kChunks = F::kElements / 4;
+    for (int c = 0; c < kChunks; c += 2) V::pair_chunks(panel.codes[index * kChunks + c]);
   }
 }
 

@@ -3,7 +3,7 @@
 // of formats/format.h.
 #pragma once
 
-#include "device/cpu/kernels/panel.h"
+#include "device/cpu/kernels/two_rows.h"
 
 namespace strata {
 
@@ -13,6 +13,8 @@ template <class V, class S, bool kScaled, int G, int R, class Source>
 [[gnu::always_inline]] inline void add_part(const Source* s, int chunk, const std::int8_t* const* q,
                                             const typename V::I32* scale,
                                             typename V::I32 (*total)[R]) {
+  if constexpr (kInTwoRows<V, Source, R>)
+    return add_part_in_two_rows<V, S, kScaled, G, R>(s, chunk, q, scale, total);
   constexpr int kChunks = S::kPart / 4;
   constexpr int kDots = V::dot_depth(S::kSigned ? 1 : S::kTopCode);
   constexpr int kDepth = S::kSigned || kDots > kChunks ? kChunks : kDots;
@@ -40,7 +42,7 @@ template <class V, class S, bool kScaled, int G, int R, class Source>
           excess[g] = V::dot4_s8s8(excess[g], codes[g], V::broadcast_byte(128));
       }
       for (int r = 0; r < R; ++r) {
-        auto activations = V::broadcast4(q[r] + 4 * c);
+        auto activations = V::broadcast4(q[r] + 4 * c, c);
         if constexpr (S::kSigned && V::kRaised) activations = V::raise(activations);
         for (int g = 0; g < G; ++g) {
           if constexpr (S::kSigned)
@@ -119,6 +121,7 @@ template <class V, class S, int G, int R, class Source>
     for (int g = 0; g < G; ++g) scale[g] = s[g].scale(part);
     add_part<V, S, true, G, R>(s, part * (S::kPart / 4), q, scale, total);
   });
+  if constexpr (kInTwoRows<V, Source, R>) separate_rows<V, G, R>(total);
   typename V::I32 offsets[G][R];
   if constexpr (S::kOffset != Offset::kNone) sum_offsets<V, S, G, R>(s, a, offsets);
   if constexpr (S::kOffset == Offset::kScaled)
@@ -147,6 +150,7 @@ template <class V, class S, int G, int R, class Source>
     typename V::I32 total[G][R];
     start<V, S, G, R>(s, total, part);
     add_part<V, S, false, G, R>(s, part * (S::kPart / 4), q, nullptr, total);
+    if constexpr (kInTwoRows<V, Source, R>) separate_rows<V, G, R>(total);
     typename V::F32 factor[G];
     for (int g = 0; g < G; ++g) factor[g] = s[g].part_factor(part);
     fold<V, G, R>(factor, block, total, acc);

@@ -117,7 +117,7 @@ struct Avx2 {
     return _mm256_loadu_si256(static_cast<const __m256i*>(p));
   }
   static void store_bytes(void* p, Bytes a) { _mm256_storeu_si256(static_cast<__m256i*>(p), a); }
-  static Bytes broadcast4(const std::int8_t* p) {
+  static Bytes broadcast4(const std::int8_t* p, int /*chunk*/) {
     std::int32_t word;
     std::memcpy(&word, p, 4);
     return _mm256_set1_epi32(word);

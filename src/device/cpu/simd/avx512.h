@@ -85,7 +85,7 @@ struct Avx512 {
 
   static Bytes load_bytes(const void* p) { return _mm512_loadu_si512(p); }
   static void store_bytes(void* p, Bytes a) { _mm512_storeu_si512(p, a); }
-  static Bytes broadcast4(const std::int8_t* p) {
+  static Bytes broadcast4(const std::int8_t* p, int /*chunk*/) {
     std::int32_t word;
     std::memcpy(&word, p, 4);
     return _mm512_set1_epi32(word);

@@ -204,7 +204,9 @@ struct Scalar {
     return out;
   }
   static void store_bytes(void* p, Bytes a) { std::memcpy(p, a.v, 32); }
-  static Bytes broadcast4(const std::int8_t* p) {
+  // The bytes at p, which are chunk `chunk` of a row, in every lane as the operand of products.
+  // Vocabularies may keep them in another form than Bytes, and read the four chunks around them.
+  static Bytes broadcast4(const std::int8_t* p, int /*chunk*/) {
     return each_byte([=](int i) { return p[i % 4]; });
   }
   static Bytes broadcast_byte(std::uint8_t x) {
