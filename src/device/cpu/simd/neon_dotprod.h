@@ -25,15 +25,16 @@ struct NeonDotprod : NeonLanes {
   // Codes whose products are gathered stay below 128, so they are bytes with a sign, too.
   static Dots zero_dots() { return zero_i32(); }
   static Dots add_dots(Dots acc, Bytes u, Chunk s) { return dot4_s8s8(acc, u, s); }
-  static Dots add_dots(Dots acc, Bytes u, Bytes s) {
-    return {dot4(acc.lo, u.lo, s.lo), dot4(acc.hi, u.hi, s.hi)};
-  }
+  static Dots add_dots(Dots acc, Bytes u, Bytes s) { return dot4_s8s8(acc, u, s); }
   static I32 widen(Dots a) { return a; }
   static I32 add_scaled(I32 total, Dots dots, I32 scale) {
     return {vmlaq_u32(total.lo, dots.lo, scale.lo), vmlaq_u32(total.hi, dots.hi, scale.hi)};
   }
   static I32 dot4_s8s8(I32 acc, Bytes a, Chunk b) {
     return {dot4(acc.lo, a.lo, b), dot4(acc.hi, a.hi, b)};
+  }
+  static I32 dot4_s8s8(I32 acc, Bytes a, Bytes b) {
+    return {dot4(acc.lo, a.lo, b.lo), dot4(acc.hi, a.hi, b.hi)};
   }
 
  private:
