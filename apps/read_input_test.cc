@@ -12,7 +12,7 @@ using ::testing::IsEmpty;
 
 TEST(ReadInput, StopsAtTheLimitOfWhatDoesNotEnd) {
   EXPECT_THAT(read_whole("/dev/zero", 1000).status().message(),
-              HasSubstr("/dev/zero has more than 1000 B"));
+              HasSubstr("/dev/zero has more than 1000 bytes"));
   EXPECT_EQ(read_whole("/dev/null", 0)->size(), 0u);
 }
 
