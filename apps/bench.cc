@@ -30,6 +30,7 @@ namespace json = boost::json;
 constexpr std::string_view kBytesCounted =
     "weights per step, experts as if equally likely; cache per sequence";
 constexpr std::string_view kOperationsCounted = "matrix products, 2 per multiply-add";
+constexpr std::int32_t kPeerLimit = 1800;
 
 struct Options {
   std::string model;
@@ -44,7 +45,7 @@ struct Options {
   bool as_csv = false;
   std::string output;
   PeerOptions peer;
-  std::int32_t peer_limit = 1800;
+  std::optional<std::int32_t> peer_limit;
   EngineOptions engine;
 };
 
@@ -82,6 +83,7 @@ json::object settings_of(const Options& options) {
   json::object settings{{"repetitions", options.repetitions},
                         {"step_rows", options.engine.step_rows},
                         {"reference", options.engine.reference},
+                        {"cache", json::string(to_string(options.engine.cache_format()))},
                         {"seed", options.seed},
                         {"bytes_counted", json::string(kBytesCounted)},
                         {"operations_counted", json::string(kOperationsCounted)}};
@@ -130,7 +132,12 @@ Status Bench::describe_machine() {
   STRATA_ASSIGN(const KernelTable* kernels, select_kernels(options_.engine.isa));
   report_.machine = {cpu_name(), kernels->name, probe_machine().physical_cores,
                      options_.engine.threads, memory_total()};
-  if (const auto limits = cached_limits()) report_.limits = limits_of(*limits, report_.machine);
+  const auto limits = current_limits();
+  if (!limits.ok())
+    say("note: {}; speeds are given without their shares of the machine's\n",
+        limits.status().message());
+  else if (*limits)
+    report_.limits = limits_of(**limits, report_.machine);
   return {};
 }
 
@@ -187,8 +194,7 @@ Status Bench::run_group(const std::vector<BenchTest>& tests, bool time_loads) {
   for (const std::string& note : engine_->plan().notes) say("note: {}\n", note);
   report_.model = model_of(engine_->manifest());
   STRATA_ASSIGN(const Graph graph, build_graph(engine_->manifest()));
-  const CacheFormat cache = options.reference ? CacheFormat::kF32 : CacheFormat::kF16;
-  STRATA_ASSIGN(WorkCounter work, WorkCounter::create(graph, cache));
+  STRATA_ASSIGN(WorkCounter work, WorkCounter::create(graph, options.cache_format()));
   BenchRunner runner(*engine_, std::move(work), options_.seed);
   for (const BenchTest& test : tests) STRATA_TRY(run_test(runner, test));
   return {};
@@ -215,6 +221,10 @@ Status check(const Options& options) {
           "--batch {} leaves no row of a step for prompts; ask for more "
           "--step-rows than {}",
           sequences, options.engine.step_rows);
+  const PeerOptions& peer = options.peer;
+  if (peer.bench.empty() && peer.batched.empty() && (!peer.name.empty() || options.peer_limit))
+    return invalid_argument(
+        "--peer-name and --peer-limit are of a peer; name it with --peer or --peer-batched");
   return options.output.empty() ? Status() : check_new_file(options.output);
 }
 
@@ -227,7 +237,7 @@ Status write(const Options& options, const std::string& text) {
 
 Result<int> run(Options options) {
   STRATA_TRY(check(options));
-  options.peer.limit = std::chrono::seconds(options.peer_limit);
+  options.peer.limit = std::chrono::seconds(options.peer_limit.value_or(kPeerLimit));
   if (options.engine.threads == 0) options.engine.threads = probe_machine().physical_cores;
   STRATA_ASSIGN(const std::string path, find_model(options.model));
   STRATA_ASSIGN(const BenchReport report, Bench(options, path).run());
@@ -264,18 +274,25 @@ void add_tests(CLI::App& command, Options& options) {
 }
 
 void add_peer(CLI::App& command, Options& options) {
-  command.add_option("--peer", options.peer.bench,
-                     "Path of a llama-bench, to run the same tests in turn with ours");
-  command.add_option("--peer-args", options.peer.bench_arguments,
-                     "More arguments for it, e.g. \"-rtr 1\"");
-  command.add_option("--peer-batched", options.peer.batched,
-                     "Path of a llama-batched-bench, likewise for --batch");
-  command.add_option("--peer-batched-args", options.peer.batched_arguments,
-                     "More arguments for that");
+  auto* const peer =
+      command.add_option("--peer", options.peer.bench,
+                         "Path of a llama-bench, to run the same tests in turn with ours");
+  command
+      .add_option("--peer-args", options.peer.bench_arguments,
+                  "More arguments for it, e.g. \"-rtr 1\"")
+      ->needs(peer);
+  auto* const batched = command
+                            .add_option("--peer-batched", options.peer.batched,
+                                        "Path of a llama-batched-bench, likewise for --batch")
+                            ->needs("--batch");
+  command
+      .add_option("--peer-batched-args", options.peer.batched_arguments, "More arguments for that")
+      ->needs(batched);
   command.add_option("--peer-name", options.peer.name, "What reports call it (default: its file)");
-  command.add_option("--peer-limit", options.peer_limit, "Seconds that one run of a peer may take")
-      ->check(CLI::Range(1, 86400))
-      ->capture_default_str();
+  command
+      .add_option("--peer-limit", options.peer_limit,
+                  fmt::format("Seconds that one run of a peer may take (default: {})", kPeerLimit))
+      ->check(CLI::Range(1, 86400));
 }
 
 }  // namespace

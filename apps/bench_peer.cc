@@ -1,7 +1,6 @@
 #include "bench_peer.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/printable.h"
 #include "child_process.h"
@@ -13,6 +12,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::chrono::seconds kHelpLimit{30};
+constexpr double kHighestRate = 1e9;         // tokens/s
 constexpr std::int32_t kContextGrain = 256;  // to which a peer may round a sequence's share
 
 std::vector<std::string> split(std::string_view text, std::string_view separators) {
@@ -30,12 +30,17 @@ Status unreadable(std::string_view text) {
   return corrupt("what it wrote is no result of this test: {}", printable(text, 200));
 }
 
-// A finite number above 0, or 0.
-double positive(const json::object& object, std::string_view key) {
-  const json::value* value = object.if_contains(key);
-  if (value == nullptr || !value->is_number()) return 0;
-  const double number = value->to_number<double>();
-  return std::isfinite(number) && number > 0 ? number : 0;
+Status no_rate(std::string_view field, std::string_view text) {
+  return corrupt("{} is '{}', where a speed above 0 and below {:g} tokens/s belongs", field,
+                 printable(text, 40), kHighestRate);
+}
+
+Result<double> rate_of(const json::object& object, std::string_view field) {
+  const json::value* value = object.if_contains({field.data(), field.size()});
+  if (value == nullptr) return corrupt("`{}` is missing", field);
+  const double rate = value->is_number() ? value->to_number<double>() : 0;
+  if (!(rate > 0 && rate < kHighestRate)) return no_rate(field, json::serialize(*value));
+  return rate;
 }
 
 std::optional<json::value> parse_json(std::string_view text) {
@@ -45,36 +50,58 @@ std::optional<json::value> parse_json(std::string_view text) {
   return value;
 }
 
-// Whether a result's keys, those of them that it has, hold these numbers.
-bool agrees(const json::object& object,
-            std::initializer_list<std::pair<const char*, std::int32_t>> wanted) {
-  return std::ranges::all_of(wanted, [&](const auto& pair) {
-    const json::value* value = object.if_contains(pair.first);
-    return value == nullptr || (value->is_int64() && value->get_int64() == pair.second);
-  });
+struct Wanted {
+  const char* field;
+  std::int32_t value;
+};
+
+// Whether a result is of the test that these fields tell of.
+Status check_fields(const json::object& object, std::initializer_list<Wanted> wanted) {
+  for (const auto& [field, number] : wanted) {
+    const json::value* value = object.if_contains(field);
+    if (value == nullptr) return corrupt("`{}` is missing", field);
+    if (!value->is_int64() || value->get_int64() != number)
+      return corrupt("`{}` is {} where {} was asked for", field,
+                     printable(json::serialize(*value), 40), number);
+  }
+  return {};
 }
 
-double batch_of_json(std::string_view line, const BenchTest& test) {
+// Nothing where the line is of no test or of another.
+std::optional<Result<double>> batch_of_json(std::string_view line, const BenchTest& test) {
   const auto value = parse_json(line);
-  if (!value || !value->is_object()) return 0;
+  if (!value || !value->is_object()) return std::nullopt;
   const json::object& object = value->get_object();
-  if (!agrees(object, {{"pp", test.depth}, {"tg", test.tokens}, {"pl", test.sequences}})) return 0;
-  return positive(object, "speed_tg");
+  if (!check_fields(object, {{"pp", test.depth}, {"tg", test.tokens}, {"pl", test.sequences}}).ok())
+    return std::nullopt;
+  return rate_of(object, "speed_tg");
 }
 
 // | PP | TG | B | N_KV | T_PP s | S_PP t/s | T_TG s | S_TG t/s | T s | S t/s |
-double batch_of_table(std::string_view line, const BenchTest& test) {
+std::optional<Result<double>> batch_of_table(std::string_view line, const BenchTest& test) {
   constexpr std::size_t kColumns = 10;
   const std::vector<std::string> cells = split(line, "| \r");
-  if (cells.size() != kColumns) return 0;
+  if (cells.size() != kColumns) return std::nullopt;
   const std::int32_t wanted[] = {test.depth, test.tokens, test.sequences};
   for (std::size_t i = 0; i < std::size(wanted); ++i) {
     std::int32_t number = 0;
-    if (!parse_number(cells[i], number).ok() || number != wanted[i]) return 0;
+    if (!parse_number(cells[i], number).ok() || number != wanted[i]) return std::nullopt;
   }
   double rate = 0;
-  if (!parse_number(cells[7], rate).ok() || !std::isfinite(rate)) return 0;
-  return std::max(rate, 0.0);
+  if (!parse_number(cells[7], rate).ok() || !(rate > 0 && rate < kHighestRate))
+    return no_rate("S_TG t/s", cells[7]);
+  return rate;
+}
+
+// Programs differ in the code that ends their help.
+Result<std::vector<std::string>> words_of_help(const std::string& program) {
+  STRATA_ASSIGN(const ChildOutput help,
+                run_child({program, "--help"}, kHelpLimit, ExitCodes::kAny));
+  return split(help.text + "\n" + help.errors, " ,\t\r\n");
+}
+
+bool contains(const std::vector<std::string>& words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
 }
 
 }  // namespace
@@ -88,23 +115,20 @@ Result<double> parse_peer_json(std::string_view text, const BenchTest& test) {
   if (results.size() != 1 || !results.front().is_object()) return unreadable(text);
   const json::object& result = results.front().get_object();
   const bool prompt = test.kind == TestKind::kPrompt;
-  const bool before = result.contains("n_depth");
-  if (!agrees(result, {{"n_prompt", prompt   ? test.tokens
-                                    : before ? 0
-                                             : test.depth},
-                       {"n_gen", prompt ? 0 : test.tokens},
-                       {"n_depth", test.depth}}))
-    return unreadable(text);
-  const double rate = positive(result, "avg_ts");
-  if (rate == 0) return unreadable(text);
-  return rate;
+  const bool has_depth = result.contains("n_depth");
+  if (has_depth) STRATA_TRY(check_fields(result, {{"n_depth", test.depth}}));
+  const std::int32_t before = has_depth ? 0 : test.depth;
+  STRATA_TRY(check_fields(
+      result, {{"n_prompt", prompt ? test.tokens : before}, {"n_gen", prompt ? 0 : test.tokens}}));
+  return rate_of(result, "avg_ts");
 }
 
 Result<double> parse_peer_batch(std::string_view text, const BenchTest& test) {
   for (const std::string& line : split(text, "\n")) {
-    const double rate =
-        line.starts_with('{') ? batch_of_json(line, test) : batch_of_table(line, test);
-    if (rate > 0) return rate;
+    const auto rate = line.starts_with('{')   ? batch_of_json(line, test)
+                      : line.starts_with('|') ? batch_of_table(line, test)
+                                              : std::nullopt;
+    if (rate) return *rate;
   }
   return unreadable(text);
 }
@@ -117,12 +141,12 @@ Result<Peer> Peer::create(const PeerOptions& options, std::string model, int thr
   peer.threads_ = threads;
   peer.step_rows_ = step_rows;
   if (!options.bench.empty()) {
-    STRATA_ASSIGN(const std::string help, run_child({options.bench, "--help"}, kHelpLimit));
-    peer.has_depth_ = help.find("--n-depth") != std::string::npos;
+    STRATA_ASSIGN(const auto words, words_of_help(options.bench));
+    peer.has_depth_ = contains(words, "--n-depth");
   }
   if (!options.batched.empty()) {
-    STRATA_ASSIGN(const std::string help, run_child({options.batched, "--help"}, kHelpLimit));
-    peer.has_jsonl_ = help.find("--output-format") != std::string::npos;
+    STRATA_ASSIGN(const auto words, words_of_help(options.batched));
+    peer.has_jsonl_ = contains(words, "--output-format");
   }
   return peer;
 }
@@ -132,15 +156,17 @@ bool Peer::takes(const BenchTest& test) const {
 }
 
 // An option that the user gives too is left to the user: said twice it means two tests.
-std::vector<std::string> Peer::command(const std::string& program, const std::string& more) const {
+std::vector<std::string> Peer::command(const std::string& program, const std::string& more,
+                                       std::initializer_list<Setting> settings) const {
   const std::vector<std::string> given = split(more, " ");
   std::vector<std::string> words = {program, "-m", model_};
-  const auto add = [&](const char* name, const std::string& value) {
-    if (std::ranges::find(given, name) == given.end()) words.insert(words.end(), {name, value});
+  const auto add = [&](const char* name, std::int64_t value) {
+    if (!contains(given, name)) words.insert(words.end(), {name, std::to_string(value)});
   };
-  add("-t", std::to_string(threads_));
-  add("-b", std::to_string(step_rows_));
-  add("-ub", std::to_string(step_rows_));
+  add("-t", threads_);
+  add("-b", step_rows_);
+  add("-ub", step_rows_);
+  for (const auto& [name, value] : settings) add(name, value);
   words.insert(words.end(), given.begin(), given.end());
   return words;
 }
@@ -154,7 +180,7 @@ Result<double> Peer::measure(const BenchTest& test) const {
 }
 
 Result<double> Peer::measure_single(const BenchTest& test) const {
-  std::vector<std::string> words = command(options_.bench, options_.bench_arguments);
+  std::vector<std::string> words = command(options_.bench, options_.bench_arguments, {});
   const std::string tokens = std::to_string(test.tokens);
   const std::string depth = std::to_string(test.depth);
   words.insert(words.end(), {"-r", "1", "-o", "json"});
@@ -166,20 +192,20 @@ Result<double> Peer::measure_single(const BenchTest& test) const {
     words.insert(words.end(), {"-p", "0", "-n", tokens, "-d", depth});
   else
     words.insert(words.end(), {"-p", "0", "-n", "0", "-gp", depth + "," + tokens});
-  STRATA_ASSIGN(const std::string text, run_child(words, options_.limit));
-  return parse_peer_json(text, test);
+  STRATA_ASSIGN(const ChildOutput output, run_child(words, options_.limit));
+  return parse_peer_json(output.text, test);
 }
 
 Result<double> Peer::measure_batched(const BenchTest& test) const {
-  std::vector<std::string> words = command(options_.batched, options_.batched_arguments);
   const std::int64_t context =
       test.sequences * round_up<std::int64_t>(test.depth + test.tokens, kContextGrain);
-  words.insert(words.end(),
-               {"-c", std::to_string(context), "-npp", std::to_string(test.depth), "-ntg",
-                std::to_string(test.tokens), "-npl", std::to_string(test.sequences)});
+  std::vector<std::string> words =
+      command(options_.batched, options_.batched_arguments, {{"-c", context}});
+  words.insert(words.end(), {"-npp", std::to_string(test.depth), "-ntg",
+                             std::to_string(test.tokens), "-npl", std::to_string(test.sequences)});
   if (has_jsonl_) words.insert(words.end(), {"--output-format", "jsonl"});
-  STRATA_ASSIGN(const std::string text, run_child(words, options_.limit));
-  return parse_peer_batch(text, test);
+  STRATA_ASSIGN(const ChildOutput output, run_child(words, options_.limit));
+  return parse_peer_batch(output.text + "\n" + output.errors, test);
 }
 
 }  // namespace strata::apps

@@ -31,7 +31,9 @@ class Peer {
  private:
   Result<double> measure_single(const BenchTest& test) const;
   Result<double> measure_batched(const BenchTest& test) const;
-  std::vector<std::string> command(const std::string& program, const std::string& more) const;
+  using Setting = std::pair<const char*, std::int64_t>;
+  std::vector<std::string> command(const std::string& program, const std::string& more,
+                                   std::initializer_list<Setting> settings) const;
 
   PeerOptions options_;
   std::string model_;
@@ -43,7 +45,7 @@ class Peer {
 
 // Of llama-bench's JSON, which must tell of this test alone.
 Result<double> parse_peer_json(std::string_view text, const BenchTest& test);
-// Of llama-batched-bench's lines of JSON or its table.
+// Of llama-batched-bench's lines of JSON or its table, which some write to standard error.
 Result<double> parse_peer_batch(std::string_view text, const BenchTest& test);
 
 }  // namespace strata::apps

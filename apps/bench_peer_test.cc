@@ -1,9 +1,12 @@
 #include "bench_peer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace strata::apps {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr BenchTest kPrompt{TestKind::kPrompt, 512};
 constexpr BenchTest kDeep{TestKind::kGenerate, 16, 64};
@@ -18,16 +21,51 @@ TEST(BenchPeer, ReadsLlamaBenchWithOrWithoutDepth) {
   EXPECT_EQ(*parse_peer_json(R"([{"n_prompt": 64, "n_gen": 16, "avg_ts": 7.25}])", kDeep), 7.25);
 }
 
-TEST(BenchPeer, RefusesWhatTellsOfAnotherTestOrOfNone) {
-  for (const char* text :
-       {"", "[]", "{}", "garbage", "[1]", "[{}]", R"([{"avg_ts": "8"}])", R"([{"avg_ts": -8}])",
-        R"([{"avg_ts": 1e999}])", R"([{"n_prompt": 256, "n_gen": 0, "avg_ts": 8}])",
-        R"([{"n_prompt": 512, "n_gen": 1, "avg_ts": 8}])", R"([{"n_prompt": 512.5, "avg_ts": 8}])",
-        R"([{"avg_ts": 8}, {"avg_ts": 8}])", R"([{"n_prompt": 512, "n_gen": 0, "avg_ts": 8})"}) {
-    const auto rate = parse_peer_json(text, kPrompt);
-    ASSERT_FALSE(rate.ok()) << text;
-    EXPECT_NE(rate.status().message().find("no result of this test"), std::string::npos);
+void expect_refusal(const Result<double>& rate, std::string_view words) {
+  ASSERT_FALSE(rate.ok());
+  EXPECT_THAT(rate.status().message(), HasSubstr(words));
+}
+
+TEST(BenchPeer, RefusesWhatIsNoResult) {
+  for (const char* text : {"", "[]", "{}", "garbage", "[1]", R"([{"avg_ts": 8}, {"avg_ts": 8}])",
+                           R"([{"n_prompt": 512, "n_gen": 0, "avg_ts": 8})"}) {
+    SCOPED_TRACE(text);
+    expect_refusal(parse_peer_json(text, kPrompt), "no result of this test");
   }
+}
+
+TEST(BenchPeer, RefusesResultsOfAnotherTestWithTheFieldsName) {
+  for (const auto& [text, words] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"([{}])", "`n_prompt` is missing"},
+           {R"([{"n_prompt": 512, "avg_ts": 8}])", "`n_gen` is missing"},
+           {R"([{"n_prompt": 256, "n_gen": 0, "avg_ts": 8}])", "`n_prompt` is 256 where 512"},
+           {R"([{"n_prompt": 512.5, "n_gen": 0, "avg_ts": 8}])", "`n_prompt` is"},
+           {R"([{"n_prompt": 512, "n_gen": 1, "avg_ts": 8}])", "`n_gen` is 1 where 0"},
+           {R"([{"n_prompt": 512, "n_gen": 0, "n_depth": 9, "avg_ts": 8}])", "`n_depth` is 9"}}) {
+    SCOPED_TRACE(text);
+    expect_refusal(parse_peer_json(text, kPrompt), words);
+  }
+}
+
+TEST(BenchPeer, RefusesSpeedsThatNoMachineHasWithTheFieldsName) {
+  expect_refusal(parse_peer_json(R"([{"n_prompt": 512, "n_gen": 0}])", kPrompt),
+                 "`avg_ts` is missing");
+  for (const char* speed : {"\"8\"", "null", "-8", "0", "1e300"}) {
+    SCOPED_TRACE(speed);
+    expect_refusal(
+        parse_peer_json(fmt::format(R"([{{"n_prompt": 512, "n_gen": 0, "avg_ts": {}}}])", speed),
+                        kPrompt),
+        "avg_ts is '");
+    expect_refusal(
+        parse_peer_batch(fmt::format(R"({{"pp": 64, "tg": 16, "pl": 4, "speed_tg": {}}})", speed),
+                         kBatch),
+        "speed_tg is '");
+  }
+  for (const char* speed : {"nan", "inf", "-5", "0", "1e300", "fast"})
+    expect_refusal(
+        parse_peer_batch(fmt::format("| 64 | 16 | 4 | 320 | 1 | 1 | 1 | {} | 1 | 1 |", speed),
+                         kBatch),
+        "S_TG t/s is '");
 }
 
 TEST(BenchPeer, ReadsBatchesFromLinesOfJsonAndFromTables) {
@@ -50,10 +88,12 @@ TEST(BenchPeer, ReadsBatchesFromLinesOfJsonAndFromTables) {
 TEST(BenchPeer, RefusesBatchesOfOtherSizes) {
   for (const char* text :
        {"", "garbage", "{\"pp\": 64, \"tg\": 16, \"pl\": 8, \"speed_tg\": 30.5}", "{\"pp\": 64",
-        "{\"pp\": 64, \"tg\": 16, \"pl\": 4}", "| 64 | 16 | 4 | 320 | 1 | 1 | 1 | nan | 1 | 1 |",
-        "| 64 | 16 | 4 | 320 | 1 | 1 | 1 | -5 | 1 | 1 |", "| 64 | 16 | 4 | 320 |",
-        "| 64 | 16 | 5 | 320 | 1 | 1 | 1 | 30 | 1 | 1 |"})
-    EXPECT_FALSE(parse_peer_batch(text, kBatch).ok()) << text;
+        "{\"pp\": 64, \"tg\": 16, \"speed_tg\": 30.5}", "| 64 | 16 | 4 | 320 |",
+        "| 64 | 16 | 5 | 320 | 1 | 1 | 1 | 30 | 1 | 1 |",
+        "64 | 16 | 4 | 320 | 1 | 1 | 1 | 30 | 1 | 1 |"}) {
+    SCOPED_TRACE(text);
+    expect_refusal(parse_peer_batch(text, kBatch), "no result of this test");
+  }
 }
 
 TEST(BenchPeer, TakesNoTestsWithoutAProgramForThem) {

@@ -217,6 +217,7 @@ class Chat {
       say("(max_tokens reached)\n");
     if (answer.content().empty() && !answer.reasoning().empty())
       say("(the answer ended while the model was thinking)\n");
+    if (ended_at_once(ending, answer)) say("(the model ended its answer at once)\n");
   }
 
   TalkingModel& model_;

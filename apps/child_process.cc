@@ -19,10 +19,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostOutputBytes = std::size_t{4} << 20;
-constexpr std::size_t kErrorTailBytes = 400;
+constexpr std::size_t kErrorTailBytes = std::size_t{64} << 10;
+constexpr std::size_t kQuotedBytes = 400;        // of the errors, in ours
 constexpr std::chrono::milliseconds kTick{100};  // between looks whether it has ended
 
-// A pipe that is read here without waiting and written by a child.
 class Pipe {
  public:
   Pipe() = default;
@@ -34,15 +34,17 @@ class Pipe {
   Pipe& operator=(const Pipe&) = delete;
 
   Status open() {
-    if (::pipe2(ends_.data(), O_CLOEXEC) != 0 || ::fcntl(ends_[0], F_SETFL, O_NONBLOCK) != 0)
-      return io_error("cannot make a pipe: {}", std::strerror(errno));
-    return {};
+    if (::pipe2(ends_.data(), O_CLOEXEC) == 0) return {};
+    return io_error("cannot make a pipe: {}", std::strerror(errno));
   }
   int reading() const { return ends_[0]; }
   int writing() const { return ends_[1]; }
   void close_writing() { close_end(1); }
 
-  // Appends what is there, up to `limit` bytes in all; true while more may come.
+  void read_without_waiting() { (void)::fcntl(ends_[0], F_SETFL, O_NONBLOCK); }
+
+  // Appends what is there, up to `limit` bytes in all; true while more may come. REQUIRES: reading
+  // does not wait.
   bool read_into(std::string& text, std::size_t limit) {
     std::array<char, 65536> block;
     while (ends_[0] >= 0) {
@@ -64,66 +66,123 @@ class Pipe {
   std::array<int, 2> ends_ = {-1, -1};
 };
 
+// Starts `arguments` in the process group `group`, or in one of its own where that is 0.
+Result<pid_t> start(const std::vector<std::string>& arguments, pid_t group,
+                    const posix_spawn_file_actions_t& files) {
+  std::vector<char*> words;
+  for (const std::string& argument : arguments)
+    words.push_back(const_cast<char*>(argument.c_str()));
+  words.push_back(nullptr);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, group);
+  pid_t pid = -1;
+  const int error = ::posix_spawn(&pid, words.front(), &files, &attributes, words.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0)
+    return io_error("cannot start {}: {}", printable(arguments.front(), 200), std::strerror(error));
+  return pid;
+}
+
+class FileActions {
+ public:
+  FileActions() { posix_spawn_file_actions_init(&actions_); }
+  ~FileActions() { posix_spawn_file_actions_destroy(&actions_); }
+  FileActions(const FileActions&) = delete;
+  FileActions& operator=(const FileActions&) = delete;
+
+  FileActions& null(int descriptor) {
+    posix_spawn_file_actions_addopen(&actions_, descriptor, "/dev/null", O_RDWR, 0);
+    return *this;
+  }
+  FileActions& use(int from, int descriptor) {
+    posix_spawn_file_actions_adddup2(&actions_, from, descriptor);
+    return *this;
+  }
+  const posix_spawn_file_actions_t& get() const { return actions_; }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+};
+
+// A process group that ends with this object and with this program, also where nobody can clean up:
+// its leader waits for the end of a pipe whose other end is here, and then kills the group.
+class ProcessGroup {
+ public:
+  ProcessGroup() = default;
+  ~ProcessGroup() {
+    if (leader_ <= 0) return;
+    ::kill(-leader_, SIGKILL);
+    ::waitpid(leader_, nullptr, 0);
+  }
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+  Status open() {
+    STRATA_TRY(life_.open());
+    FileActions files;
+    files.use(life_.reading(), STDIN_FILENO).null(STDOUT_FILENO).null(STDERR_FILENO);
+    STRATA_ASSIGN(leader_, start({"/bin/sh", "-c", "read -r _; kill -9 0"}, 0, files.get()));
+    return {};
+  }
+  pid_t id() const { return leader_; }
+
+ private:
+  Pipe life_;
+  pid_t leader_ = -1;
+};
+
 class Child {
  public:
   explicit Child(std::string name) : name_(std::move(name)) {}
   ~Child() {
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      ::waitpid(pid_, nullptr, 0);
-    }
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
   }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
   Status start(const std::vector<std::string>& arguments);
-  Result<std::string> wait(std::chrono::milliseconds limit);
+  Result<ChildOutput> wait(std::chrono::milliseconds limit, ExitCodes allowed);
 
  private:
   // Takes what it wrote so far, of its errors the end.
   void read_all();
   bool has_ended(int& how);
-  Status judge(int how) const;
+  Status judge(int how, ExitCodes allowed) const;
   std::string said() const;
 
   std::string name_;
+  ProcessGroup group_;
   pid_t pid_ = -1;
   Pipe out_;
   Pipe errors_;
-  std::string text_;
-  std::string error_text_;
+  ChildOutput output_;
 };
 
 Status Child::start(const std::vector<std::string>& arguments) {
-  STRATA_TRY(out_.open());
-  STRATA_TRY(errors_.open());
-  std::vector<char*> words;
-  for (const std::string& argument : arguments)
-    words.push_back(const_cast<char*>(argument.c_str()));
-  words.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, out_.writing(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, errors_.writing(), STDERR_FILENO);
-  const int error = ::posix_spawn(&pid_, words.front(), &actions, nullptr, words.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) {
-    pid_ = -1;
-    return io_error("cannot start {}: {}", name_, std::strerror(error));
+  STRATA_TRY(group_.open());
+  for (Pipe* const pipe : {&out_, &errors_}) {
+    STRATA_TRY(pipe->open());
+    pipe->read_without_waiting();
   }
+  FileActions files;
+  files.null(STDIN_FILENO).use(out_.writing(), STDOUT_FILENO).use(errors_.writing(), STDERR_FILENO);
+  STRATA_ASSIGN(pid_, apps::start(arguments, group_.id(), files.get()));
   out_.close_writing();
   errors_.close_writing();
   return {};
 }
 
 void Child::read_all() {
-  out_.read_into(text_, kMostOutputBytes);
+  out_.read_into(output_.text, kMostOutputBytes);
   std::string more;
   errors_.read_into(more, kMostOutputBytes);
-  error_text_ += more;
-  if (error_text_.size() > kErrorTailBytes)
-    error_text_.erase(0, error_text_.size() - kErrorTailBytes);
+  output_.errors += more;
+  if (output_.errors.size() > kErrorTailBytes)
+    output_.errors.erase(0, output_.errors.size() - kErrorTailBytes);
 }
 
 bool Child::has_ended(int& how) {
@@ -134,21 +193,22 @@ bool Child::has_ended(int& how) {
 }
 
 std::string Child::said() const {
-  const auto end = error_text_.find_last_not_of(" \n");
-  if (end == std::string::npos) return {};
-  return fmt::format("; it said: {}",
-                     printable(std::string_view(error_text_).substr(0, end + 1), kErrorTailBytes));
+  std::string_view text = output_.errors;
+  text = text.substr(0, text.find_last_not_of(" \n") + 1);
+  if (text.empty()) return {};
+  text.remove_prefix(text.size() - std::min(text.size(), kQuotedBytes));
+  return fmt::format("; it said: {}", printable(text, kQuotedBytes));
 }
 
-Status Child::judge(int how) const {
+Status Child::judge(int how, ExitCodes allowed) const {
   if (WIFSIGNALED(how))
     return io_error("{} was ended by signal {}{}", name_, WTERMSIG(how), said());
-  if (WEXITSTATUS(how) != 0)
+  if (WEXITSTATUS(how) != 0 && allowed == ExitCodes::kZero)
     return io_error("{} failed with exit code {}{}", name_, WEXITSTATUS(how), said());
   return {};
 }
 
-Result<std::string> Child::wait(std::chrono::milliseconds limit) {
+Result<ChildOutput> Child::wait(std::chrono::milliseconds limit, ExitCodes allowed) {
   const auto deadline = Clock::now() + limit;
   while (true) {
     std::array<pollfd, 2> pipes = {pollfd{out_.reading(), POLLIN, 0},
@@ -157,11 +217,11 @@ Result<std::string> Child::wait(std::chrono::milliseconds limit) {
     int how = 0;
     const bool ended = has_ended(how);  // before reading, so that nothing it wrote is missed
     read_all();
-    if (text_.size() > kMostOutputBytes)
+    if (output_.text.size() > kMostOutputBytes)
       return corrupt("{} wrote more than {} bytes", name_, kMostOutputBytes);
     if (ended) {
-      STRATA_TRY(judge(how));
-      return std::move(text_);
+      STRATA_TRY(judge(how, allowed));
+      return std::move(output_);
     }
     if (Clock::now() >= deadline)
       return io_error("{} took longer than {} s{}", name_,
@@ -171,11 +231,11 @@ Result<std::string> Child::wait(std::chrono::milliseconds limit) {
 
 }  // namespace
 
-Result<std::string> run_child(const std::vector<std::string>& arguments,
-                              std::chrono::milliseconds limit) {
+Result<ChildOutput> run_child(const std::vector<std::string>& arguments,
+                              std::chrono::milliseconds limit, ExitCodes allowed) {
   Child child(printable(arguments.front(), 200));
   STRATA_TRY(child.start(arguments));
-  return child.wait(limit);
+  return child.wait(limit, allowed);
 }
 
 }  // namespace strata::apps

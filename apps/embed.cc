@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <future>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,6 +20,7 @@
 #include "models/all.h"
 #include "options.h"
 #include "progress.h"
+#include "read_input.h"
 #include "say.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text_pair.h"
@@ -64,13 +64,19 @@ struct Texts {
   }
 };
 
-Result<Texts> tokenize(const Tokenizer& tokenizer, const Metadata& metadata, bool pairs,
-                       std::vector<std::string> texts) {
-  Texts all{texts.empty() ? "line" : "text", {}};
-  if (texts.empty())
-    for (std::string line; std::getline(std::cin, line);) texts.push_back(std::move(line));
-  if (texts.empty())
+// Where the command line names no texts: the lines of standard input.
+Result<std::vector<std::string>> read_lines() {
+  STRATA_ASSIGN(const std::string input, read_standard_input());
+  const std::vector<std::string_view> lines = lines_of(input);
+  if (lines.empty())
     return invalid_argument("no text is given: name some after the model, or pipe them in by line");
+  return std::vector<std::string>(lines.begin(), lines.end());
+}
+
+// `unit`: what the user calls a text.
+Result<Texts> tokenize(const Tokenizer& tokenizer, const Metadata& metadata, bool pairs,
+                       std::string_view unit, std::span<const std::string> texts) {
+  Texts all{unit, {}};
   std::vector<std::size_t> not_utf8, empty;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     auto tokens =
@@ -228,8 +234,13 @@ EngineOptions engine_options(const Options& options, bool scores, const Texts& t
   return engine;
 }
 
-Result<int> run(const Options& options) {
+Result<int> run(Options options) {
   STRATA_ASSIGN(const std::string path, find_model(options.model));
+  const std::string_view unit = options.texts.empty() ? "line" : "text";
+  // Before the model's file is open, which would take the place of a closed standard input.
+  if (options.texts.empty()) {
+    STRATA_ASSIGN(options.texts, read_lines());
+  }
   STRATA_ASSIGN(ModelManifest manifest, ModelManifest::open(path));
   STRATA_ASSIGN(std::optional<Pooling> pooling, choose_pooling(manifest, options.pooling));
   auto tokenizer = Tokenizer::create(manifest.metadata());
@@ -244,7 +255,7 @@ Result<int> run(const Options& options) {
   }
   const bool scores = pooling == Pooling::kRank;
   STRATA_ASSIGN(const Texts texts,
-                tokenize(**tokenizer, manifest.metadata(), scores, options.texts));
+                tokenize(**tokenizer, manifest.metadata(), scores, unit, options.texts));
   STRATA_TRY(check_texts(texts, graph, options, *pooling));
   auto loaded = Engine::load(std::move(manifest), engine_options(options, scores, texts), {});
   if (loaded.status().code() == StatusCode::kResourceExhausted && options.engine.context == 0)

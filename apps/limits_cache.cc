@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/printable.h"
+#include "device/cpu/isa_select.h"
 #include "hub/json.h"
 #include "model_stores.h"
 #include "probe/machine.h"
@@ -22,7 +23,8 @@ constexpr std::int64_t kVersion = 1;
 constexpr Bytes kLargestFile = kMiB;
 constexpr std::size_t kLongestName = 200;
 constexpr int kMostThreads = 65536;
-constexpr double kHighestRate = 1e18;
+constexpr double kLowestRate = 1e6;  // per second, of bytes and operations
+constexpr double kHighestRate = 1e16;
 
 Result<std::string> name_of(const json::object& object, std::string_view key) {
   std::string name = text_of(object, key);
@@ -34,7 +36,8 @@ Result<double> rate_of(const json::object& object, std::string_view key) {
   const json::value* value = object.if_contains({key.data(), key.size()});
   if (value == nullptr || !value->is_number()) return corrupt("`{}` is no number", key);
   const auto rate = value->to_number<double>();
-  if (!(rate > 0 && rate <= kHighestRate)) return corrupt("`{}` is no rate", key);
+  if (!(rate >= kLowestRate && rate <= kHighestRate))
+    return corrupt("`{}` is {:g}, which no machine has", key, rate);
   return rate;
 }
 
@@ -122,24 +125,43 @@ Result<std::string> limits_path() {
   return (fs::path(models).parent_path() / "limits.json").string();
 }
 
-std::optional<MachineLimits> usable_limits(const std::string& path, std::string& note) {
-  auto limits = load_limits(path);
-  if (limits.ok() && limits->cpu == cpu_name()) return std::move(*limits);
-  if (limits.ok())
-    note = fmt::format("{}: measured on another processor, {}; run strata profile", printable(path),
-                       printable(limits->cpu));
-  else if (limits.status().code() != StatusCode::kNotFound)
-    note = fmt::format("{}; run strata profile", limits.status().message());
-  return std::nullopt;
+Result<MeasuredMachine> this_machine() {
+  STRATA_ASSIGN(const KernelTable* kernels, select_kernels(Isa::kBest));
+  return MeasuredMachine{cpu_name(), kernels, probe_machine().physical_cores};
 }
 
-std::optional<MachineLimits> cached_limits() {
-  const auto path = limits_path();
-  if (!path.ok()) return std::nullopt;
-  std::string note;
-  auto limits = usable_limits(*path, note);
-  if (!note.empty()) say("note: {}\n", note);
+Result<MachineLimits> measure(const MeasuredMachine& machine) {
+  say("Measuring with up to {} thread{}; nothing else should run meanwhile.\n", machine.cores,
+      machine.cores == 1 ? "" : "s");
+  return measure_limits(*machine.kernels, machine.cores);
+}
+
+Result<MachineLimits> usable_limits(const std::string& path, const MeasuredMachine& machine) {
+  STRATA_ASSIGN(MachineLimits limits, load_limits(path));
+  const int threads = limits.by_threads.back().threads;
+  if (limits.cpu != machine.cpu)
+    return invalid_argument("{}: measured on another processor, {}", printable(path),
+                            printable(limits.cpu));
+  if (limits.isa != machine.kernels->name)
+    return invalid_argument("{}: measured with {} kernels, where {} are the best here",
+                            printable(path), printable(limits.isa), machine.kernels->name);
+  if (threads != machine.cores)
+    return invalid_argument("{}: measured with up to {} threads, where there are {} cores",
+                            printable(path), threads, machine.cores);
   return limits;
+}
+
+Result<std::optional<MachineLimits>> current_limits() {
+  STRATA_ASSIGN(const std::string path, limits_path());
+  STRATA_ASSIGN(const MeasuredMachine machine, this_machine());
+  const auto kept = usable_limits(path, machine);
+  if (kept.ok()) return std::optional(*kept);
+  if (kept.status().code() == StatusCode::kNotFound) return std::optional<MachineLimits>();
+  say("note: {}: measuring anew\n", kept.status().message());
+  STRATA_ASSIGN(MachineLimits limits, measure(machine));
+  if (const Status saved = save_limits(limits, path); !saved.ok())
+    say("note: {}\n", saved.message());
+  return std::optional(std::move(limits));
 }
 
 }  // namespace strata::apps

@@ -21,11 +21,21 @@ Status save_limits(const MachineLimits& limits, const std::string& path);
 // Where `strata profile` keeps them.
 Result<std::string> limits_path();
 
-// Those at `path`, nothing where there are none. Where they are damaged or of another processor
-// `note` says so and there is nothing either.
-std::optional<MachineLimits> usable_limits(const std::string& path, std::string& note);
+struct MeasuredMachine {
+  std::string cpu;
+  const KernelTable* kernels = nullptr;  // the best that it runs
+  int cores = 0;
+};
+Result<MeasuredMachine> this_machine();
+// Takes a few seconds and says so on standard error.
+Result<MachineLimits> measure(const MeasuredMachine& machine);
 
-// Those of limits_path(), with the note on standard error.
-std::optional<MachineLimits> cached_limits();
+// Those at `path`, where load_limits gives them and they are of this machine; else
+// kInvalidArgument.
+Result<MachineLimits> usable_limits(const std::string& path, const MeasuredMachine& machine);
+
+// Those of limits_path(), nothing where there are none. What is there but not usable is measured
+// anew, with a note on standard error.
+Result<std::optional<MachineLimits>> current_limits();
 
 }  // namespace strata::apps

@@ -8,13 +8,13 @@
 #include <filesystem>
 #include <fstream>
 
+#include "device/cpu/isa_select.h"
 #include "probe/machine.h"
 
 namespace strata::apps {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 namespace fs = std::filesystem;
 
@@ -29,7 +29,7 @@ class LimitsCache : public ::testing::Test {
 
 MachineLimits sample() {
   return {.cpu = cpu_name(),
-          .isa = "avx2",
+          .isa = "scalar",
           .date = "a day",
           .by_threads = {{1, 1.25e10, 3.5e11, 1e11}, {2, 2e10, 7e11, 2e11}}};
 }
@@ -53,7 +53,7 @@ TEST_F(LimitsCache, GivesBackWhatWasSaved) {
   EXPECT_EQ(loaded->by_threads[1].f32_ops, 2e11);
 }
 
-TEST_F(LimitsCache, IgnoresADamagedFileWithANote) {
+TEST_F(LimitsCache, RefusesADamagedFileWithItsReason) {
   const std::string path = path_of("limits.json");
   ASSERT_TRUE(save_limits(sample(), path).ok());  // makes the folder
   const std::string good = boost::json::serialize(to_json(sample()));
@@ -73,7 +73,7 @@ TEST_F(LimitsCache, IgnoresADamagedFileWithANote) {
       changed("\"version\":1", "\"version\":2"),
       changed("\"version\":1", "\"version\":\"1\""),
       changed("\"cpu\":\"", "\"cpu\":\"" + std::string(300, 'x')),
-      changed("\"avx2\"", "7"),
+      changed("\"scalar\"", "7"),
       changed("\"threads\":1", "\"threads\":2"),
       changed("\"threads\":1", "\"threads\":-1"),
       changed("\"threads\":2", "\"threads\":99999999999"),
@@ -81,31 +81,40 @@ TEST_F(LimitsCache, IgnoresADamagedFileWithANote) {
       changed("1.25E10", "0"),
       changed("1.25E10", "-1"),
       changed("1.25E10", "1e300"),
+      changed("1.25E10", "1e17"),
+      changed("1.25E10", "1e-3"),
+      changed("1.25E10", "NaN"),
       changed("1.25E10", "null"),
       changed("\"by_threads\":[", "\"by_threads\":[3,"),
   };
   for (const std::string& text : bad) {
     SCOPED_TRACE(text.substr(0, 200));
     write_text(path, text);
-    std::string note;
-    EXPECT_FALSE(usable_limits(path, note).has_value());
-    EXPECT_THAT(note, HasSubstr("run strata profile"));
+    EXPECT_EQ(load_limits(path).status().code(), StatusCode::kCorrupt);
+    EXPECT_THAT(load_limits(path).status().message(), HasSubstr(path));
   }
 }
 
-TEST_F(LimitsCache, IgnoresTheLimitsOfAnotherProcessorWithANote) {
+TEST_F(LimitsCache, RefusesTheLimitsOfAnotherMachine) {
   const std::string path = path_of("limits.json");
-  MachineLimits limits = sample();
-  ASSERT_TRUE(save_limits(limits, path).ok());
-  std::string note;
-  EXPECT_TRUE(usable_limits(path, note).has_value());
-  EXPECT_FALSE(usable_limits(path_of("none.json"), note).has_value());
-  EXPECT_THAT(note, IsEmpty());
-  limits.cpu = "another\x1b[31m";
-  ASSERT_TRUE(save_limits(limits, path).ok());
-  EXPECT_FALSE(usable_limits(path, note).has_value());
-  EXPECT_THAT(note, HasSubstr("another processor"));
-  EXPECT_EQ(note.find('\x1b'), std::string::npos);
+  const MachineLimits limits = sample();
+  const MeasuredMachine machine{limits.cpu, select_kernels(Isa::kScalar).value(), 2};
+  const auto refusal = [&](const MachineLimits& other) {
+    EXPECT_TRUE(save_limits(other, path).ok());
+    return usable_limits(path, machine).status().message();
+  };
+  EXPECT_EQ(refusal(limits), "");
+  EXPECT_EQ(usable_limits(path_of("none.json"), machine).status().code(), StatusCode::kNotFound);
+  MachineLimits other = limits;
+  other.cpu = "another\x1b[31m";
+  EXPECT_THAT(refusal(other), HasSubstr("another processor"));
+  EXPECT_EQ(refusal(other).find('\x1b'), std::string::npos);
+  other = limits;
+  other.isa = "avx2";
+  EXPECT_THAT(refusal(other), HasSubstr("with avx2 kernels, where scalar are"));
+  other = limits;
+  other.by_threads.pop_back();
+  EXPECT_THAT(refusal(other), HasSubstr("up to 1 threads, where there are 2 cores"));
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <future>
 #include <limits>
 #include <memory>
@@ -18,6 +17,7 @@
 #include "commands.h"
 #include "model_stores.h"
 #include "options.h"
+#include "read_input.h"
 #include "say.h"
 
 namespace strata::apps {
@@ -92,9 +92,8 @@ Result<std::vector<Sequence>> read_sequences(const Options& options) {
   if (!options.tokens.empty()) {
     STRATA_TRY(add(options.tokens, "--tokens"));
   } else if (!options.tokens_file.empty()) {
-    std::ifstream file(options.tokens_file);
-    if (!file) return not_found("cannot open {}", printable(options.tokens_file));
-    for (std::string line; std::getline(file, line);) STRATA_TRY(add(line, options.tokens_file));
+    STRATA_ASSIGN(const std::string text, read_whole(options.tokens_file));
+    for (const std::string_view line : lines_of(text)) STRATA_TRY(add(line, options.tokens_file));
   }
   if (sequences.empty())
     return invalid_argument("no tokens are given; use --tokens \"1 2 3\" or --tokens-file FILE");

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "commands.h"
+#include "hints.h"
 #include "say.h"
 #include "version.h"
 
@@ -17,10 +20,21 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = 0;
   strata::apps::add_commands(app, exit_code);
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (const std::string unknown = strata::apps::unknown_command(app, words); !unknown.empty()) {
+    strata::apps::say("error: {}\n", unknown);
+    return 2;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    exit_code = app.exit(error) == 0 ? 0 : 2;  // --help and --version come this way too
+    const bool wrong = error.get_exit_code() != 0;  // --help and --version come this way too
+    const std::string hint = wrong ? strata::apps::hint_for(app, words) : "";
+    if (hint.empty())
+      app.exit(error);
+    else
+      strata::apps::say("error: {}\n", hint);
+    exit_code = wrong ? 2 : 0;
   }
   // What is still buffered may not fit, e.g. on a full disk.
   std::cout.flush();

@@ -14,6 +14,7 @@
 #include "gguf/gguf_file.h"
 #include "model_stores.h"
 #include "options.h"
+#include "progress.h"
 #include "say.h"
 
 namespace strata::apps {
@@ -66,30 +67,58 @@ void print_table(const json::array& models) {
   std::size_t width = 4;
   for (const json::value& model : models)
     width = std::max(width, printable(model.at("name").as_string(), 100).size());
-  fmt::print("{:<{}}  {:>10}  {:<10}  {:<12}  {}\n", "NAME", width, "SIZE", "FORMAT", "WHERE",
-             "AGE");
+  const bool checked = models.front().as_object().contains("condition");
+  const auto condition = [&](std::string_view text) {
+    return checked ? fmt::format("{:<9}  ", text) : std::string();
+  };
+  fmt::print("{:<{}}  {:>10}  {:<10}  {:<12}  {}{}\n", "NAME", width, "SIZE", "FORMAT", "WHERE",
+             condition("CONDITION"), "AGE");
   for (const json::value& model : models)
-    fmt::print("{:<{}}  {:>10}  {:<10}  {:<12}  {}\n", printable(model.at("name").as_string(), 100),
-               width, human_bytes(model.at("bytes").to_number<Bytes>()),
+    fmt::print("{:<{}}  {:>10}  {:<10}  {:<12}  {}{}\n",
+               printable(model.at("name").as_string(), 100), width,
+               human_bytes(model.at("bytes").to_number<Bytes>()),
                std::string_view(model.at("format").as_string()),
                std::string_view(model.at("where").as_string()),
+               checked ? condition(model.at("condition").as_string()) : "",
                age_in_words(model.at("age_seconds").as_int64()));
 }
 
-Result<int> list(bool in_json) {
+// Adds to each what its bytes are; returns how many are damaged.
+Result<int> verify_all(const std::vector<StoredModel>& stored, json::array& models) {
+  Progress progress("checking");
+  int damaged = 0;
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    progress.update(i, stored.size());
+    STRATA_ASSIGN(const Condition condition, verify(stored[i]));
+    models[i].as_object()["condition"] = json::string(to_string(condition));
+    if (condition != Condition::kDamaged) continue;
+    ++damaged;
+    progress.clear();
+    say("warning: {} is damaged: its SHA-256 is not the recorded one; remove it and pull it "
+        "again\n",
+        printable(stored[i].path));
+  }
+  return damaged;
+}
+
+Result<int> list(bool in_json, bool check) {
   const StoredModels stored = list_models(user_stores());
   for (const std::string& warning : stored.warnings) say("warning: {}\n", warning);
   const std::int64_t time = std::time(nullptr);
   json::array models;
   for (const StoredModel& model : stored.models)
     models.push_back(as_json(model, std::max<std::int64_t>(0, time - model.modified_at)));
+  int damaged = 0;
+  if (check) {
+    STRATA_ASSIGN(damaged, verify_all(stored.models, models));
+  }
   if (in_json)
     fmt::print("{}\n", json::serialize(models));
   else if (models.empty())
     say("There are no models yet; strata pull fetches some.\n");
   else
     print_table(models);
-  return 0;
+  return damaged > 0 ? 1 : 0;
 }
 
 Result<StoredModel> model_to_remove(const StoredModels& stored, const std::string& name) {
@@ -122,10 +151,14 @@ Result<int> remove(const std::string& name) {
 
 void add_ls(CLI::App& app, int& exit_code) {
   auto in_json = std::make_shared<bool>(false);
+  auto check = std::make_shared<bool>(false);
   CLI::App* command =
       app.add_subcommand("ls", "List the models in Strata's cache and those of other programs");
   command->add_flag("--json", *in_json, "Print one JSON array");
-  set_action(*command, exit_code, [in_json] { return list(*in_json); });
+  command->add_flag("--verify", *check,
+                    "Compare every file with the SHA-256 it had when it came: good, damaged or, "
+                    "where none is recorded, unknown; ends with 1 where one is damaged");
+  set_action(*command, exit_code, [in_json, check] { return list(*in_json, *check); });
 }
 
 void add_rm(CLI::App& app, int& exit_code) {

@@ -4,18 +4,42 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "base/printable.h"
+#include "probe/machine.h"
 #include "say.h"
 
 namespace strata::apps {
+namespace {
 
 constexpr std::size_t kMostErrorBytes = 4096;
 
+void warn_of_too_many(int threads) {
+  std::size_t processors = 0;
+  for (const auto& node : probe_machine().nodes) processors += node.size();
+  if (processors == 0 || std::cmp_less_equal(threads, processors)) return;
+  say("warning: {} threads on {} processor{} wait for each other: fewer are faster\n", threads,
+      processors, processors == 1 ? "" : "s");
+}
+
+}  // namespace
+
 Status check_new_file(const std::string& path) {
+  namespace fs = std::filesystem;
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return {};
-  return invalid_argument("{} is there already; remove it or name another file", printable(path));
+  if (fs::is_regular_file(path, error))
+    return invalid_argument("{} is there already; remove it or name another file", printable(path));
+  if (fs::is_directory(path, error))
+    return invalid_argument("{} is a folder; name a file in it", printable(path));
+  if (fs::is_symlink(path, error) && !fs::exists(path, error))
+    return invalid_argument(
+        "{} is a link to {}, which is not there; remove it or name another file", printable(path),
+        printable(fs::read_symlink(path, error).string()));
+  const std::string folder = fs::path(path).parent_path().string();
+  if (!folder.empty() && !fs::is_directory(folder, error))
+    return invalid_argument("{}: there is no folder {}", printable(path), printable(folder));
+  return {};
 }
 
 Result<Bytes> parse_size(std::string_view text) {
@@ -38,8 +62,13 @@ Result<Bytes> parse_size(std::string_view text) {
 
 void add_engine_options(CLI::App& command, EngineOptions& options) {
   command
-      .add_option("--threads,-t", options.threads,
-                  "Threads that compute (default or 0: one per physical core)")
+      .add_option_function<int>(
+          "--threads,-t",
+          [&options](const int& threads) {
+            options.threads = threads;
+            warn_of_too_many(threads);
+          },
+          "Threads that compute (default or 0: one per physical core)")
       ->check(CLI::Range(0, 1024));
   command
       .add_option_function<std::string>(

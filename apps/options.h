@@ -12,7 +12,7 @@ namespace strata::apps {
 // --threads, --isa, --context, --memory, --reference, --cache, --step-rows.
 void add_engine_options(CLI::App& command, EngineOptions& options);
 
-// Refuses a path where a file lies: what a command writes replaces nothing.
+// Refuses a path where a file lies or none can be made: what a command writes replaces nothing.
 Status check_new_file(const std::string& path);
 
 // "512M", "4G", "1.5GiB" or plain bytes.

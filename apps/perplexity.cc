@@ -9,7 +9,6 @@
 #include <memory>
 #include <optional>
 
-#include "base/memory_ledger.h"
 #include "base/printable.h"
 #include "base/utf8.h"
 #include "commands.h"
@@ -18,6 +17,7 @@
 #include "model_stores.h"
 #include "options.h"
 #include "progress.h"
+#include "read_input.h"
 #include "say.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -43,18 +43,9 @@ struct Scores {
   DivergenceScore divergence;
 };
 
-Result<std::string> read_text(const std::string& path) {
-  STRATA_ASSIGN(const File file, File::open(path));
-  if (file.size() > kMostTextBytes)
-    return invalid_argument("{} has more than {}", printable(path), human_bytes(kMostTextBytes));
-  std::string text(file.size(), '\0');
-  STRATA_TRY(file.read_exactly(0, {reinterpret_cast<std::uint8_t*>(text.data()), text.size()}));
-  return text;
-}
-
 // Whole chunks, one after the other.
 Result<std::vector<TokenId>> chunked_tokens(const Tokenizer& tokenizer, const Options& options) {
-  STRATA_ASSIGN(const std::string text, read_text(options.text_file));
+  STRATA_ASSIGN(const std::string text, read_whole(options.text_file, kMostTextBytes));
   if (const std::size_t valid = utf8_valid_bytes(text); valid < text.size()) {
     const auto lines =
         std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(valid), '\n');

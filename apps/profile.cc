@@ -5,10 +5,8 @@
 #include <memory>
 
 #include "commands.h"
-#include "device/cpu/isa_select.h"
 #include "limits_cache.h"
 #include "options.h"
-#include "probe/machine.h"
 #include "say.h"
 
 namespace strata::apps {
@@ -25,11 +23,8 @@ std::string table(const MachineLimits& limits) {
 }
 
 Result<int> profile(bool in_json) {
-  STRATA_ASSIGN(const KernelTable* kernels, select_kernels(Isa::kBest));
-  const int cores = probe_machine().physical_cores;
-  say("Measuring with up to {} thread{}; nothing else should run meanwhile.\n", cores,
-      cores == 1 ? "" : "s");
-  STRATA_ASSIGN(const MachineLimits limits, measure_limits(*kernels, cores));
+  STRATA_ASSIGN(const MeasuredMachine machine, this_machine());
+  STRATA_ASSIGN(const MachineLimits limits, measure(machine));
   STRATA_TRY(print(in_json ? boost::json::serialize(to_json(limits)) + "\n" : table(limits)));
   STRATA_ASSIGN(const std::string path, limits_path());
   STRATA_TRY(save_limits(limits, path));

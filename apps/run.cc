@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 
 #include "base/memory_ledger.h"
@@ -15,6 +13,7 @@
 #include "commands.h"
 #include "options.h"
 #include "probe/machine.h"
+#include "read_input.h"
 #include "run_answer.h"
 #include "run_model.h"
 #include "say.h"
@@ -23,7 +22,6 @@ namespace strata::apps {
 namespace {
 
 constexpr int kInterruptedExit = 130;  // what shells report after Ctrl-C
-constexpr Bytes kMostInputBytes = 64 * kMiB;
 
 struct Options {
   std::string model;
@@ -44,26 +42,12 @@ void occupy_standard_descriptors() {
     if (fcntl(descriptor, F_GETFD) == -1) (void)::open("/dev/null", O_RDONLY);
 }
 
-Result<std::string> read_input() {
-  std::string text;
-  char buffer[1 << 16];
-  for (;;) {
-    const ssize_t count = ::read(STDIN_FILENO, buffer, sizeof buffer);
-    if (count == 0) return text;
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return io_error("cannot read standard input: {}", std::strerror(errno));
-    text.append(buffer, static_cast<std::size_t>(count));
-    if (text.size() > kMostInputBytes)
-      return invalid_argument("standard input has more than {}", human_bytes(kMostInputBytes));
-  }
-}
-
 // The words of the command line, then what is piped in; nullopt: neither, so talk.
 Result<std::optional<std::string>> read_prompt(const Options& options) {
   std::string prompt = fmt::format("{}", fmt::join(options.words, " "));
   if (isatty(STDIN_FILENO) == 1)
     return options.words.empty() ? std::nullopt : std::optional(std::move(prompt));
-  STRATA_ASSIGN(const std::string piped, read_input());
+  STRATA_ASSIGN(const std::string piped, read_standard_input());
   if (options.words.empty() && piped.empty())
     return invalid_argument("there is no prompt: give one after the model, or pipe it in");
   if (!prompt.empty() && !piped.empty()) prompt += "\n\n";
@@ -151,6 +135,7 @@ class OneAnswer {
           model_.engine->context());
     if (texts[0].content().empty() && !texts[0].reasoning().empty())
       say("note: the answer ended while the model was thinking\n");
+    if (ended_at_once(ending, texts[0])) say("note: the model ended its answer at once\n");
   }
 
   void print_figures(const Timing& timing) const {

@@ -92,6 +92,7 @@ class Follower {
       case Event::Kind::kToken: take_token(event); break;
       case Event::Kind::kFinish:
         --open_;
+        if (timing_.generated == 0) timing_.prompt_seconds = seconds_between(start_, event.time);
         reason_ = event.reason;
         fail(event.status);
         progress_.clear();

@@ -55,10 +55,15 @@ struct Ending {
   bool interrupted = false;                   // by Ctrl-C
 };
 
+// Whether the first token chosen was one that ends an answer.
+inline bool ended_at_once(const Ending& ending, const AnswerText& answer) {
+  return ending.reason == FinishReason::kStop && !ending.interrupted && answer.tokens().empty();
+}
+
 struct Timing {
   std::int64_t prompt_tokens = 0;
   std::int64_t generated = 0;
-  double prompt_seconds = 0;  // until the first token
+  double prompt_seconds = 0;  // until the first token, or the end where there is none
   double generation_seconds = 0;
 
   Timing& operator+=(const Timing& other);

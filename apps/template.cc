@@ -2,7 +2,6 @@
 #include <boost/json.hpp>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <string>
 
@@ -11,12 +10,12 @@
 #include "commands.h"
 #include "gguf/gguf_file.h"
 #include "model_stores.h"
+#include "read_input.h"
 #include "text/chat.h"
 
 namespace strata::apps {
 namespace {
 
-constexpr std::size_t kMostInputBytes = std::size_t{64} << 20;
 constexpr std::size_t kMostInputDepth = 128;
 
 struct Options {
@@ -26,21 +25,8 @@ struct Options {
   bool join_parts = false;
 };
 
-Result<std::string> read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return not_found("cannot open {}", path);
-  std::string text;
-  char buffer[1 << 16];
-  while (in.read(buffer, sizeof(buffer)), in.gcount() > 0) {
-    text.append(buffer, static_cast<std::size_t>(in.gcount()));
-    if (text.size() > kMostInputBytes) return invalid_argument("{} is too large", path);
-  }
-  if (in.bad()) return io_error("cannot read {}", path);
-  return text;
-}
-
 Result<boost::json::object> read_inputs(const std::string& path) {
-  STRATA_ASSIGN(const std::string text, read_text(path));
+  STRATA_ASSIGN(const std::string text, read_whole(path));
   boost::json::parse_options options;
   options.max_depth = kMostInputDepth;
   boost::json::error_code error;
@@ -75,7 +61,7 @@ Result<ChatTemplate> load(const Options& options, boost::json::object& inputs) {
     source = std::string(text);
     special = special_texts(file.metadata());
   } else {
-    STRATA_ASSIGN(source, read_text(path));
+    STRATA_ASSIGN(source, read_whole(path));
   }
   take_token(inputs, "bos_token", special.bos);
   take_token(inputs, "eos_token", special.eos);

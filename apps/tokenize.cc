@@ -4,14 +4,13 @@
 #include <boost/json.hpp>
 #include <charconv>
 #include <cstdio>
-#include <iostream>
-#include <iterator>
 #include <memory>
 
 #include "base/printable.h"
 #include "commands.h"
 #include "gguf/gguf_file.h"
 #include "model_stores.h"
+#include "read_input.h"
 #include "say.h"
 #include "text/tokenizer/detokenizer.h"
 
@@ -35,8 +34,6 @@ struct DetokenizeOptions {
   bool as_json = false;
 };
 
-std::string read_stdin() { return {std::istreambuf_iterator<char>(std::cin), {}}; }
-
 Result<std::unique_ptr<const Tokenizer>> open_tokenizer(const std::string& model) {
   STRATA_ASSIGN(const std::string path, find_model(model));
   STRATA_ASSIGN(const GgufFile file, GgufFile::open(path));
@@ -48,7 +45,7 @@ Result<std::unique_ptr<const Tokenizer>> open_tokenizer(const std::string& model
 
 Status tokenize(const TokenizeOptions& options) {
   STRATA_ASSIGN(const std::unique_ptr<const Tokenizer> tokenizer, open_tokenizer(options.model));
-  const std::string text = options.text ? *options.text : read_stdin();
+  STRATA_ASSIGN(const std::string text, options.text ? *options.text : read_standard_input());
   STRATA_ASSIGN(const std::vector<TokenId> ids,
                 tokenizer->encode(text, !options.no_special, {.add_bos = !options.no_bos}));
   if (options.as_json) {
@@ -98,10 +95,10 @@ std::span<const TokenId> without_added(std::span<const TokenId> ids, const Token
 
 Status detokenize(const DetokenizeOptions& options) {
   STRATA_ASSIGN(const std::unique_ptr<const Tokenizer> tokenizer, open_tokenizer(options.model));
-  std::string list;
-  for (const std::string& id : options.ids) list += id + " ";
-  STRATA_ASSIGN(const std::vector<TokenId> ids,
-                parse_ids(options.ids.empty() ? read_stdin() : list));
+  STRATA_ASSIGN(const std::string list, options.ids.empty()
+                                            ? read_standard_input()
+                                            : fmt::format("{}", fmt::join(options.ids, " ")));
+  STRATA_ASSIGN(const std::vector<TokenId> ids, parse_ids(list));
   const std::span<const TokenId> given = without_added(ids, *tokenizer);
   const DecodeOptions decoding{.include_special = !options.no_special};
   STRATA_ASSIGN(const std::string text, tokenizer->decode(given, decoding));

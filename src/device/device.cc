@@ -6,10 +6,18 @@ Bytes state_layer_bytes(const CacheSpec& spec) {
   return round_up<Bytes>(static_cast<Bytes>(spec.state_size) * sizeof(float), 64);
 }
 
+std::string_view to_string(CacheFormat format) {
+  switch (format) {
+    case CacheFormat::kF32: return "f32";
+    case CacheFormat::kF16: return "f16";
+    case CacheFormat::kQ8_0: return "q8_0";
+  }
+  return "unknown";
+}
+
 std::optional<CacheFormat> cache_format_by_name(std::string_view name) {
-  if (name == "f32") return CacheFormat::kF32;
-  if (name == "f16") return CacheFormat::kF16;
-  if (name == "q8_0") return CacheFormat::kQ8_0;
+  for (const auto format : {CacheFormat::kF32, CacheFormat::kF16, CacheFormat::kQ8_0})
+    if (name == to_string(format)) return format;
   return std::nullopt;
 }
 

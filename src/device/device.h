@@ -60,6 +60,7 @@ struct WeightView {
 
 // kQ8_0: 8-bit codes, of which 32 elements of a vector share an f16 scale.
 enum class CacheFormat : std::uint8_t { kF32, kF16, kQ8_0 };
+std::string_view to_string(CacheFormat format);
 
 // "f32", "f16" or "q8_0"; nullopt for another name.
 std::optional<CacheFormat> cache_format_by_name(std::string_view name);

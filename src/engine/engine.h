@@ -37,6 +37,10 @@ struct EngineOptions {
   EngineOutput output = EngineOutput::kLogits;
   // f16 unless said, f32 in the reference mode.
   std::optional<CacheFormat> cache = std::nullopt;
+
+  CacheFormat cache_format() const {
+    return cache.value_or(reference ? CacheFormat::kF32 : CacheFormat::kF16);
+  }
 };
 
 enum class FinishReason {

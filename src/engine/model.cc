@@ -29,7 +29,7 @@ Status check_options(const EngineOptions& options) {
   if (!within(options.running, 1, 65536))
     return invalid_argument("{} running sequences are not possible; 1 to 65536 are",
                             options.running);
-  if (options.reference && options.cache.value_or(CacheFormat::kF32) != CacheFormat::kF32)
+  if (options.reference && options.cache_format() != CacheFormat::kF32)
     return invalid_argument(
         "the reference mode keeps the cache in f32; leave out one of --reference and --cache");
   return {};
@@ -95,8 +95,7 @@ Result<std::unique_ptr<Model>> load_model(ModelManifest manifest, const EngineOp
   model->device_name = model->device->info().name;
   if (options.threads == 0) model->device_name += ": " + explain_default_threads(profile);
 
-  const CacheFormat cache =
-      options.cache.value_or(options.reference ? CacheFormat::kF32 : CacheFormat::kF16);
+  const CacheFormat cache = options.cache_format();
   // What is resident, since much of what parsing freed still is; the peak may be an earlier
   // model's.
   const Workload workload{options.context, options.sequences, step_limits(model->graph, options),

@@ -122,4 +122,28 @@ template <class V>
           V::or_i32(V::shr_i32(both, 4), V::shl_i32(V::shr_i32(byte(j), 6), 4))};
 }
 
+// How Q4_K and Q5_K, which begin alike, give their scales and minima to the kernels: two f16
+// factors, then the packed scales.
+struct KSubBlocks {
+  static constexpr int kPart = 32;
+  static constexpr Offset kOffset = Offset::kOwnFactor;
+
+  template <class V>
+  [[gnu::always_inline]] static typename V::I32 scale(typename V::Weights w, int part) {
+    return k_scales_of<V>(w, in_group(4), part).scale;
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::I32 offset(typename V::Weights w, int part) {
+    return k_scales_of<V>(w, in_group(4), part).minimum;
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w) {
+    return V::load_f16(w, 0);
+  }
+  template <class V>
+  [[gnu::always_inline]] static typename V::F32 offset_factor(typename V::Weights w) {
+    return V::load_f16(w, in_group(2));
+  }
+};
+
 }  // namespace strata

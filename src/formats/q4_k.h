@@ -6,7 +6,7 @@
 
 namespace strata {
 
-struct Q4_K {
+struct Q4_K : KSubBlocks {
   static constexpr FormatId kId = FormatId::Q4_K;
   static constexpr int kElements = 256;
   static constexpr int kBytes = 144;
@@ -35,30 +35,12 @@ struct Q4_K {
     pack_k_nibbles(codes, block + 16);
   }
 
-  static constexpr int kPart = 32;
   static constexpr int kTopCode = 15;
-  static constexpr Offset kOffset = Offset::kOwnFactor;
 
   template <class V>
   [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
     const auto bytes = V::load_bytes(w, in_group(16) + chunk_bytes(c / 16 * 8 + c % 8));
     return c / 8 % 2 == 0 ? V::low_nibbles(bytes) : V::high_nibbles(bytes);
-  }
-  template <class V>
-  [[gnu::always_inline]] static typename V::I32 scale(typename V::Weights w, int part) {
-    return k_scales_of<V>(w, in_group(4), part).scale;
-  }
-  template <class V>
-  [[gnu::always_inline]] static typename V::I32 offset(typename V::Weights w, int part) {
-    return k_scales_of<V>(w, in_group(4), part).minimum;
-  }
-  template <class V>
-  [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w) {
-    return V::load_f16(w, 0);
-  }
-  template <class V>
-  [[gnu::always_inline]] static typename V::F32 offset_factor(typename V::Weights w) {
-    return V::load_f16(w, in_group(2));
   }
 };
 

@@ -6,7 +6,7 @@
 
 namespace strata {
 
-struct Q5_K {
+struct Q5_K : KSubBlocks {
   static constexpr FormatId kId = FormatId::Q5_K;
   static constexpr int kElements = 256;
   static constexpr int kBytes = 176;
@@ -43,9 +43,7 @@ struct Q5_K {
     }
   }
 
-  static constexpr int kPart = 32;
   static constexpr int kTopCode = 31;
-  static constexpr Offset kOffset = Offset::kOwnFactor;
 
   template <class V>
   [[gnu::always_inline]] static typename V::Bytes codes(typename V::Weights w, int c) {
@@ -53,22 +51,6 @@ struct Q5_K {
     const auto fifth = V::load_bytes(w, in_group(16) + chunk_bytes(c % 8));
     return V::or_bytes(c / 8 % 2 == 0 ? V::low_nibbles(bytes) : V::high_nibbles(bytes),
                        V::bit_field(fifth, c / 8, 1, 4));
-  }
-  template <class V>
-  [[gnu::always_inline]] static typename V::I32 scale(typename V::Weights w, int part) {
-    return k_scales_of<V>(w, in_group(4), part).scale;
-  }
-  template <class V>
-  [[gnu::always_inline]] static typename V::I32 offset(typename V::Weights w, int part) {
-    return k_scales_of<V>(w, in_group(4), part).minimum;
-  }
-  template <class V>
-  [[gnu::always_inline]] static typename V::F32 factor(typename V::Weights w) {
-    return V::load_f16(w, 0);
-  }
-  template <class V>
-  [[gnu::always_inline]] static typename V::F32 offset_factor(typename V::Weights w) {
-    return V::load_f16(w, in_group(2));
   }
 };
 

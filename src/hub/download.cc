@@ -141,7 +141,7 @@ class Download {
     if (total && remote_.bytes && *total != *remote_.bytes)
       return corrupt("{}: the server has {} bytes where {} are expected", shown_url(remote_.url),
                      *total, *remote_.bytes);
-    if (answer.status == 200) STRATA_TRY(file_.restart({remote_.source, validator_of(answer)}));
+    if (answer.status == 200) STRATA_TRY(file_.restart({remote_.source, validator_of(answer), {}}));
     total_ = total ? total : remote_.bytes;
     return check_space();
   }
@@ -183,18 +183,6 @@ class Download {
   bool begun_ = false;     // in any
 };
 
-Result<std::string> file_sha256(const std::string& path) {
-  STRATA_ASSIGN(const File file, File::open(path));
-  std::vector<std::uint8_t> buffer(kMiB);
-  Sha256 digest;
-  for (Bytes at = 0; at < file.size(); at += buffer.size()) {
-    buffer.resize(std::min<Bytes>(kMiB, file.size() - at));
-    STRATA_TRY(file.read_exactly(at, buffer));
-    digest.update(buffer);
-  }
-  return digest.hex();
-}
-
 bool is_there(const std::string& path) {
   std::error_code error;
   return fs::exists(path, error);
@@ -234,15 +222,17 @@ Result<bool> keeps(Http& http, RemoteFile remote, const std::string& target, IfT
   const bool checked = !remote.sha256.empty();
   const bool sized = !remote.bytes || *remote.bytes == file.size();
   bool same = sized && !changed && origin.source == remote.source && if_there == IfThere::kKeep;
-  if (checked && sized) {
+  bool damaged = false;
+  if (sized && (checked || (same && !origin.sha256.empty()))) {
     STRATA_ASSIGN(const std::string found, file_sha256(target));
-    same = found == remote.sha256;
+    damaged = !checked && found != origin.sha256;
+    same = checked ? found == remote.sha256 : !damaged;
   }
   if (same)
     hooks.note(fmt::format("{} is there already{}", printable(target),
                            checked ? "" : fmt::format(" ({})", doubt)));
   if (same || if_there == IfThere::kReplace) return same;
-  const bool other = checked || !sized || (changed && origin.source == remote.source);
+  const bool other = checked || !sized || damaged || (changed && origin.source == remote.source);
   return is_another(target, origin, remote.source, other);
 }
 
@@ -277,10 +267,13 @@ Status download(Http& http, const RemoteFile& remote, const std::string& target,
     STRATA_ASSIGN(const bool kept, keeps(http, remote, target, if_there, hooks));
     if (kept) return {};
   }
-  STRATA_ASSIGN(PartialFile file, PartialFile::open(target, hooks.note));
+  STRATA_ASSIGN(PartialFile file, PartialFile::open(target, remote.source, hooks.note));
   if (!replaces && is_there(target)) {  // another process was faster
-    file.discard();
-    return keeps(http, remote, target, IfThere::kKeep, hooks).status();
+    const bool from_there = read_origin(target).source == remote.source;
+    STRATA_ASSIGN(const bool kept,
+                  keeps(http, remote, target, from_there ? IfThere::kKeep : if_there, hooks));
+    if (kept) file.discard();
+    if (kept) return {};
   }
   Download transfer(http, remote, target, file, hooks);
   if (Status status = transfer.run(); !status.ok()) {
@@ -301,7 +294,7 @@ Status download(Http& http, const RemoteFile& remote, const std::string& target,
   if (transfer.sha256().empty())
     hooks.note(fmt::format("{}: its source gives no SHA-256 to check; it is {}",
                            printable(fs::path(target).filename().string()), found));
-  return file.commit();
+  return file.commit(found);
 }
 
 }  // namespace strata

@@ -85,6 +85,7 @@ std::string real_path(const std::string& path) {
 
 Result<StoredModel> choose_model(std::span<const StoredModel> models, std::string_view query,
                                  Naming naming) {
+  if (query.empty()) return invalid_argument("the name of the model is empty");
   using Rank = std::pair<bool, Match>;  // Strata's own come first
   std::optional<Rank> best;
   std::vector<const StoredModel*> chosen;

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "hub/ascii.h"
+#include "hub/sha256.h"
 #include "hub/small_file.h"
 
 namespace strata {
@@ -16,12 +17,15 @@ std::string origin_path(const std::string& file) { return file + ".source"; }
 Origin read_origin(const std::string& file) {
   const std::string text = read_small_file(origin_path(file), kMostOriginBytes);
   const auto lines = split(text, '\n');
-  if (lines.size() != 3 || !lines[2].empty() || text.find('\r') != std::string::npos) return {};
-  return {std::string(lines[0]), std::string(lines[1])};
+  if (lines.size() < 3 || lines.size() > 4 || !lines.back().empty() ||
+      text.find('\r') != std::string::npos)
+    return {};
+  return {std::string(lines[0]), std::string(lines[1]), as_sha256(lines[2])};
 }
 
 Status write_origin(const std::string& file, const Origin& origin) {
-  const std::string text = fmt::format("{}\n{}\n", origin.source, origin.validator);
+  const std::string text =
+      fmt::format("{}\n{}\n{}\n", origin.source, origin.validator, origin.sha256);
   STRATA_ASSIGN(File out, File::create(origin_path(file)));
   STRATA_TRY(out.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}));
   return out.close();

@@ -1,4 +1,5 @@
-// Where a file of the cache came from: two lines in "<file>.source" beside it.
+// Where a file of the cache came from: lines in "<file>.source" beside it, the third of which may
+// be missing.
 #pragma once
 
 #include <string>
@@ -10,6 +11,7 @@ namespace strata {
 struct Origin {
   std::string source;     // as users are shown it, without secrets; empty: unknown
   std::string validator;  // of what was fetched: an ETag, a date or a SHA-256; may be empty
+  std::string sha256;     // of the file when it was whole; empty: unknown
 };
 
 std::string origin_path(const std::string& file);

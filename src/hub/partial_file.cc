@@ -25,9 +25,12 @@ Status failed(const std::string& path, std::string_view what) {
                   std::generic_category().message(errno));
 }
 
-Status lock_exclusively(int descriptor, const std::string& path, const Note& note) {
+// `check`: whether to wait where another process has the lock.
+Status lock_exclusively(int descriptor, const std::string& path, const Note& note,
+                        const std::function<Status()>& check) {
   if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return {};
   if (errno != EWOULDBLOCK) return failed(path, "locking");
+  STRATA_TRY(check());
   note(fmt::format("another process is fetching {}: waiting for it", printable(path)));
   while (::flock(descriptor, LOCK_EX) != 0)
     if (errno != EINTR) return failed(path, "locking");
@@ -40,7 +43,7 @@ Result<FolderLock> FolderLock::take(const std::string& folder, const Note& note)
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return failed(folder, "opening the folder");
   FolderLock lock(descriptor);
-  STRATA_TRY(lock_exclusively(descriptor, folder, note));
+  STRATA_TRY(lock_exclusively(descriptor, folder, note, [] { return Status(); }));
   return lock;
 }
 
@@ -48,13 +51,24 @@ FolderLock::~FolderLock() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-Result<PartialFile> PartialFile::open(const std::string& target, const Note& note) {
+Result<PartialFile> PartialFile::open(const std::string& target, const std::string& source,
+                                      const Note& note) {
+  const std::string path = target + ".partial";
+  for (const std::string& record : {origin_path(target), origin_path(path)})
+    if (std::error_code error; fs::is_directory(record, error))
+      return invalid_argument("{}: is a folder, where the source of a model is kept; remove it",
+                              printable(record));
+  const auto check_source = [&]() -> Status {
+    const std::string other = read_origin(path).source;
+    if (other.empty() || other == source) return {};
+    return invalid_argument("{}: another process is fetching it from {}; wait for that, or end it",
+                            printable(target), printable(other));
+  };
   while (true) {
-    const std::string path = target + ".partial";
     const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (descriptor < 0) return failed(path, "creating it");
     PartialFile file(target, descriptor);
-    STRATA_TRY(lock_exclusively(descriptor, target, note));
+    STRATA_TRY(lock_exclusively(descriptor, target, note, check_source));
     // While this process waited, the other may have given the file its final name.
     struct stat mine {
     }, there{};
@@ -124,8 +138,10 @@ Status PartialFile::append(std::span<const std::uint8_t> bytes) {
 
 std::string PartialFile::sha256() { return digest_.hex(); }
 
-Status PartialFile::commit() {
+Status PartialFile::commit(const std::string& sha256) {
   if (::fsync(descriptor_) != 0) return failed(path_, "storing it");
+  origin_.sha256 = sha256;
+  STRATA_TRY(write_origin(path_, origin_));
   const std::string origin = origin_path(target_);
   if (::rename(origin_path(path_).c_str(), origin.c_str()) != 0) return failed(origin, "naming it");
   if (::rename(path_.c_str(), target_.c_str()) != 0) return failed(target_, "naming it");

@@ -35,8 +35,10 @@ class FolderLock {
 // Movable, closes itself. Held under a lock, which other processes wait for.
 class PartialFile {
  public:
-  // Takes over what an earlier try left there.
-  static Result<PartialFile> open(const std::string& target, const Note& note);
+  // Takes over what an earlier try left there. Waits where another process fetches it from `source`
+  // or has not said from where, and fails where it is from elsewhere.
+  static Result<PartialFile> open(const std::string& target, const std::string& source,
+                                  const Note& note);
 
   PartialFile(PartialFile&& other) noexcept;
   PartialFile(const PartialFile&) = delete;
@@ -53,8 +55,8 @@ class PartialFile {
   Status append(std::span<const std::uint8_t> bytes);
   std::string sha256();  // of all of it; REQUIRES: nothing is appended afterwards
 
-  // Stores it for good under its target's name, in place of what had that.
-  Status commit();
+  // Stores it for good under its target's name, in place of what had that, with `sha256` on record.
+  Status commit(const std::string& sha256);
   void discard();
 
  private:

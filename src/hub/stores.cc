@@ -29,6 +29,7 @@ constexpr Bytes kMostManifestBytes = kMiB;
 constexpr std::string_view kModelLayer = "application/vnd.ollama.image.model";
 constexpr std::uint32_t kMostParts = 1024;
 constexpr std::string_view kSuffix = ".gguf";
+constexpr std::string_view kBlobPrefix = "sha256-";  // of Ollama's files
 
 // Where the parts of the model at `path` belong, all or the first of them, and that path last.
 std::vector<std::string> part_paths(const std::string& path) {
@@ -176,7 +177,7 @@ class Lister {
       const auto digest = parse_ollama_manifest(read_small_file(path.string(), kMostManifestBytes));
       if (digest.ok())
         add(fmt::format("{}:{}", fmt::join(parts, "/"), tag),
-            root_ / "blobs" / ("sha256-" + *digest));
+            root_ / "blobs" / fmt::format("{}{}", kBlobPrefix, *digest));
       else
         found_.warnings.push_back(
             fmt::format("{}: {}", printable(path.string()), digest.status().message()));
@@ -228,6 +229,33 @@ Result<std::string> parse_ollama_manifest(std::string_view text) {
   }
   if (digest.empty()) return not_found("the manifest has no model layer");
   return digest;
+}
+
+std::string_view to_string(Condition condition) {
+  switch (condition) {
+    case Condition::kGood: return "good";
+    case Condition::kDamaged: return "damaged";
+    case Condition::kUnknown: return "unknown";
+  }
+  return "unknown";
+}
+
+Result<Condition> verify(const StoredModel& model) {
+  bool all_known = true;
+  for (const std::string& path : part_paths(model.path)) {
+    std::error_code error;
+    std::string name = fs::canonical(path, error).filename().string();
+    if (name.starts_with(kBlobPrefix)) name.erase(0, kBlobPrefix.size());
+    std::string wanted = as_sha256(name);
+    if (wanted.empty()) wanted = read_origin(path).sha256;
+    if (wanted.empty()) {
+      all_known = false;
+      continue;
+    }
+    STRATA_ASSIGN(const std::string found, file_sha256(path));
+    if (found != wanted) return Condition::kDamaged;
+  }
+  return all_known ? Condition::kGood : Condition::kUnknown;
 }
 
 Status remove_model(const StoredModel& model, const std::string& folder) {

@@ -64,6 +64,14 @@ Result<StoredModel> choose_model(std::span<const StoredModel> models, std::strin
 // The model to which the file at `path` belongs, however the path is written.
 std::optional<StoredModel> model_at(std::span<const StoredModel> models, const std::string& path);
 
+// Whether the bytes of a file are those that came.
+enum class Condition { kGood, kDamaged, kUnknown };
+std::string_view to_string(Condition condition);
+
+// Of all parts, against the SHA-256 that Strata recorded or that the name of the file gives, as
+// Ollama and Hugging Face's tools have it. Reads all of them.
+Result<Condition> verify(const StoredModel& model);
+
 // Removes every part of a model in Strata's cache, and the folders that this empties.
 Status remove_model(const StoredModel& model, const std::string& folder);
 

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "hub/sha256.h"
+
 namespace strata {
 namespace {
 
@@ -159,7 +161,7 @@ TEST_F(Stores, TheBeginningOfANameDoesWhereItIsEnough) {
   EXPECT_EQ(path("llama-3"), "strata/org/repo/Llama-3-Q4_K_M.gguf");
   EXPECT_EQ(path("repo/Llama-3.1"), "strata/org/repo/Llama-3.1-Q4_K_M.gguf");
   EXPECT_THAT(path("llama"), HasSubstr("names 2 models: org/repo/Llama-3-Q4_K_M (Strata), org/"));
-  for (const char* query : {"smollm2.gguf", "smollm2:Q8_0", "lm2", "or", "org/rep", "", "/", ":"})
+  for (const char* query : {"smollm2.gguf", "smollm2:Q8_0", "lm2", "or", "org/rep", "/", ":"})
     EXPECT_THAT(path(query), HasSubstr("no model of that name")) << query;
 }
 
@@ -176,7 +178,7 @@ TEST_F(Stores, NamesMayBeShortAsLongAsTheyNameOneModel) {
   EXPECT_THAT(path_of("org/repo"), HasSubstr("names 2 models: org/repo/m-Q4_K_M (Strata), org"));
   EXPECT_THAT(path_of("org/repo:Q4_K"), HasSubstr("no such file, and no model of that name"));
   EXPECT_THAT(path_of("rep"), HasSubstr("no model of that name"));
-  EXPECT_THAT(path_of(""), HasSubstr("no model of that name"));
+  EXPECT_THAT(path_of(""), HasSubstr("name of the model is empty"));
   EXPECT_THAT(path_of("../strata"), HasSubstr("no model of that name"));
 }
 
@@ -223,6 +225,27 @@ TEST_F(Stores, HostileTreesAreHarmless) {
   write("ollama/manifests/h/n/big/1", std::string(2 << 20, ' '));
   EXPECT_THAT(names(), ElementsAre("Strata: good", "Hugging Face: a/b/m"));
   EXPECT_EQ(list().warnings.size(), 5u);
+}
+
+TEST_F(Stores, VerifiesFilesThatSayWhatTheirBytesAre) {
+  write("strata/new.gguf");
+  write("strata/old.gguf");
+  write("strata/old.gguf.source", "somewhere\n\n");
+  write("ollama/blobs/sha256-" + std::string(kDigest));
+  write_manifest("registry.ollama.ai/library/llama3.2/1b", "sha256:" + std::string(kDigest));
+  const auto digest = file_sha256((root_ / "strata/new.gguf").string());
+  ASSERT_TRUE(digest.ok());
+  write("strata/new.gguf.source", fmt::format("somewhere\n\n{}\n", *digest));
+  write("hf/models--org--repo/blobs/" + *digest);
+  write("hf/models--org--repo/refs/main", "c0ffee\n");
+  fs::create_directories(root_ / "hf/models--org--repo/snapshots/c0ffee");
+  fs::create_symlink("../../blobs/" + *digest,
+                     root_ / "hf/models--org--repo/snapshots/c0ffee/b.gguf");
+  std::vector<std::string> found;
+  for (const StoredModel& model : list().models)
+    found.push_back(fmt::format("{}: {}", model.name, to_string(*verify(model))));
+  EXPECT_THAT(found,
+              ElementsAre("new: good", "old: unknown", "org/repo/b: good", "llama3.2:1b: damaged"));
 }
 
 TEST(OllamaManifest, NeedsOneModelLayerWithADigest) {

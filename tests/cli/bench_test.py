@@ -80,15 +80,24 @@ class Bench(unittest.TestCase):
         self.assertGreater(float(rows[0]["median"]), 0)
         self.assertEqual(rows[0]["ratio"], "")
         self.refused("is there already", *TINY, "--csv", "-o", path)
+        self.refused("is a folder", *TINY, "-o", self.folder)
+        self.refused("there is no folder", *TINY, "-o", self.folder / "nowhere" / "out")
+        path.unlink()
+        link = self.folder / "link"
+        link.symlink_to(path)
+        self.refused(f"is a link to {path}, which is not there", *TINY, "-o", link)
 
     def test_limits_of_this_machine_turn_speeds_into_shares(self):
-        (self.folder / "limits.json").write_text("damaged")
+        cache = self.folder / "limits.json"
         with unittest.mock.patch.dict(os.environ, STRATA_CACHE=str(self.folder)):
+            self.assertIsNone(self.answer(*TINY)["limits"])
+            cache.write_text("damaged")
             done = strata("bench", MODEL, *FEW, *TINY)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn(b"note: ", done.stderr)
-            self.assertEqual(strata("profile").returncode, 0)
+            self.assertIn(f"note: {cache}: it is no JSON object: measuring anew",
+                          done.stderr.decode())
             limits = self.answer(*TINY)["limits"]
+            self.assertEqual(json.loads(cache.read_text())["version"], 1)
             self.assertGreater(limits["read_bandwidth"], 1e8)
             self.assertGreater(limits["int8_ops"], 1e8)
             self.assertIn(b" %", strata("bench", MODEL, *FEW, *TINY).stdout)
@@ -103,7 +112,7 @@ class Bench(unittest.TestCase):
         log = self.folder / "log"
         got = self.answer(*TINY, "--depth", "0,8", "--batch", 2, "--batch-depth", 4,
                           "--peer", FAKE, "--peer-args", f"--log {log} -ub 7",
-                          "--peer-batched", FAKE, "--peer-batched-args", f"--log {log}")
+                          "--peer-batched", FAKE, "--peer-batched-args", f"--log {log} -b 9")
         self.assertEqual([row["peer_tokens_per_second"]["values"] for row in got["rows"]],
                          [[100.5, 100.5]] * 3 + [[50, 50]])
         for row in got["rows"]:
@@ -116,9 +125,9 @@ class Bench(unittest.TestCase):
         self.assertEqual(calls[0], mine + ["-p", "12", "-n", "0"])
         self.assertEqual(calls[2], mine + ["-p", "0", "-n", "3"])
         self.assertEqual(calls[4], mine + ["-p", "0", "-n", "3", "-d", "8"])
-        self.assertEqual(calls[6], common + ["-ub", "256", "--log", str(log), "-c", "512",
-                                             "-npp", "4", "-ntg", "3", "-npl", "2",
-                                             "--output-format", "jsonl"])
+        self.assertEqual(calls[6], common[:4] + ["-ub", "256", "-c", "512", "--log", str(log),
+                                                 "-b", "9", "-npp", "4", "-ntg", "3", "-npl", "2",
+                                                 "--output-format", "jsonl"])
 
     def test_peers_without_depth_or_json_are_understood(self):
         old = self.folder / "old.py"
@@ -128,17 +137,41 @@ class Bench(unittest.TestCase):
                          [100.5, 100.5, 40.25])
         self.assertIn("100.5", strata("bench", MODEL, *FEW, *TINY, "--peer", old).stdout.decode())
 
+    def test_tables_on_standard_error_are_read_too(self):
+        loud = self.folder / "loud.py"
+        shutil.copy(FAKE, loud)
+        got = self.answer(*TINY, "--batch", 2, "--peer-batched", loud,
+                          "--peer-batched-args", "-c 64")
+        self.assertEqual(got["rows"][-1]["peer_tokens_per_second"]["median"], 40.25)
+
+    def test_options_of_a_peer_that_is_not_named_are_refused(self):
+        for options in (["--peer-args", "x"], ["--peer-batched-args", "x"],
+                        ["--peer-batched", FAKE]):
+            self.assertEqual(strata("bench", MODEL, *FEW, *TINY, *options).returncode, 2, options)
+        self.refused("name it with --peer", *TINY, "--peer-name", "x")
+        self.refused("name it with --peer", *TINY, "--peer-limit", 9)
+
+    def test_the_cache_counts_as_it_is_kept(self):
+        steps = []
+        for cache in "q8_0", "f16", "f32":
+            got = self.answer("-p", 0, "-n", 2, "--depth", 250, "--cache", cache)
+            self.assertEqual(got["settings"]["cache"], cache)
+            row = got["rows"][0]
+            steps.append(row["bytes_per_second"] / row["tokens_per_second"]["median"])
+        self.assertAlmostEqual((steps[2] - steps[1]) / (steps[1] - steps[0]), 32 / 15, places=1)
+
     def test_bad_peers_end_in_an_error_that_names_them(self):
         for fake, word in [("fail", "exit code 3; it said: cannot load the model"),
                            ("garbage", r"no result of this test: [{\x1b[31m"),
-                           ("other", "no result of this test"),
+                           ("other", "`n_gen` is 1 where 0 was asked for"),
+                           ("absurd", "avg_ts is '1E300'"),
                            ("hang", "took longer than 1 s")]:
             self.refused(word, *TINY, "--peer", FAKE, "--peer-args", f"--fake {fake}",
                          "--peer-limit", 1)
         self.refused("no result", *TINY, "--batch", 2, "--peer-batched", FAKE,
                      "--peer-batched-args", "--fake garbage")
         self.refused("cannot start", *TINY, "--peer", self.folder / "nothing")
-        self.refused("cannot start", *TINY, "--peer-batched", MODEL)
+        self.refused("cannot start", *TINY, "--batch", 2, "--peer-batched", MODEL)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import math
 import unittest
 from itertools import accumulate
 
-from support import REFERENCE, ROOT, main, needs, strata
+from support import REFERENCE, ROOT, main, needs, strata, strata_in_shell
 
 DATA = ROOT / "tests" / "data"
 BERT, NOMIC, CAUSAL = DATA / "bert.gguf", DATA / "nomic-bert.gguf", DATA / "rwkv7.gguf"
@@ -107,6 +107,14 @@ class Embed(unittest.TestCase):
         self.assertIn("line 2", self.refusal("embed", RERANKER, stdin="a\tb\nno pair\n"))
         self.assertIn("--pooling", self.refusal("embed", RERANKER, "a\tb", "--pooling", "cls"))
         self.assertIn("scores pairs", self.refusal("run", RERANKER, "Why?"))
+
+    def test_input_that_cannot_be_read_or_does_not_end_is_refused(self):
+        for redirection, words in [("<&-", "cannot read standard input: Bad file descriptor"),
+                                   ("< /", "cannot read standard input: Is a directory"),
+                                   ("< /dev/zero", "standard input has more than 64.0 MiB")]:
+            done = strata_in_shell(redirection, "embed", BERT)
+            self.assertEqual((done.returncode, done.stdout), (1, b""))
+            self.assertIn(words, done.stderr.decode())
 
     def test_a_text_that_is_too_long_is_named_with_its_tokens_and_the_limit(self):
         for model, lines, options, words in [

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A llama-bench or, where -npl is given, a llama-batched-bench that computes nothing.
 
-`--fake` makes it hostile: fail, hang, garbage or other, which is a result of another test. Every
-call adds its arguments as a line of JSON to the file of `--log`.
+`--fake` makes it hostile: fail, hang, garbage, absurd or other, which is a result of another test.
+Every call adds its arguments as a line of JSON to the file of `--log`. By its file's name it is
+old, without depths and JSON for batches, or loud: help ends with 1, tables go to standard error.
 """
 
 import argparse
@@ -11,7 +12,9 @@ import os
 import sys
 import time
 
-HELP = "-gp <pp,tg>" if "old" in os.path.basename(sys.argv[0]) else "-d, --n-depth\n--output-format"
+NAME = os.path.basename(sys.argv[0])
+HELP = "-gp <pp,tg>" if "old" in NAME else "-d, --n-depth\n--output-format FORMAT"
+LOUD = "loud" in NAME
 
 
 def arguments():
@@ -27,23 +30,25 @@ def single(given):
     prompt, generated = map(int, given.gp.split(",")) if given.gp else (given.p, given.n)
     if given.fake == "other":
         generated += 1
-    result = {"n_prompt": prompt, "n_gen": generated, "avg_ts": 100.5}
+    speed = 1e300 if given.fake == "absurd" else 100.5
+    result = {"n_prompt": prompt, "n_gen": generated, "avg_ts": speed}
     if not given.gp:
         result["n_depth"] = given.d or 0
     print(json.dumps([result]))
 
 
 def batched(given):
-    if given.output_format:
+    if given.output_format and not LOUD:
         print(json.dumps({"pp": given.npp, "tg": given.ntg, "pl": given.npl, "speed_tg": 50}))
     else:
-        print(f"| {given.npp} | {given.ntg} | {given.npl} | 9 | 1 | 1 | 1 | 40.25 | 1 | 1 |")
+        print(f"| {given.npp} | {given.ntg} | {given.npl} | 9 | 1 | 1 | 1 | 40.25 | 1 | 1 |",
+              file=sys.stderr if LOUD else sys.stdout)
 
 
 def main():
     if "--help" in sys.argv:
         print(HELP)
-        return 0
+        return 1 if LOUD else 0
     given = arguments()
     if given.log:
         with open(given.log, "a", encoding="utf-8") as log:

@@ -86,6 +86,8 @@ class Logits(unittest.TestCase):
                 (["--tokens", "1 2", "--positions", " all"], [b"either all or"]),
                 (["--tokens", " "], [b"no tokens"]),
                 (["--tokens-file", "nowhere"], [b"nowhere"]),
+                (["--tokens-file", "/dev/zero"], [b"/dev/zero has more than 64.0 MiB"]),
+                (["--tokens-file", "/"], [b"cannot read /: Is a directory"]),
                 ([], [b"no tokens"])]:
             with self.subTest(arguments=arguments):
                 done = strata("logits", model, "--greedy", 1, *arguments)

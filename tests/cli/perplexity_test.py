@@ -80,6 +80,11 @@ class Perplexity(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"one chunk takes 64", done.stderr)
 
+    def test_a_text_without_an_end_is_refused(self):
+        done = self.ask(text="/dev/zero")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"/dev/zero has more than 256", done.stderr)
+
     def test_a_text_that_is_not_utf8_gets_a_note_with_the_line(self):
         self.saved.write_bytes(b"Salt.\n" * 200 + b"\xc3\n" * 50)
         done = self.ask("--chunks", 1, text=self.saved)

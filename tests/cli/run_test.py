@@ -109,6 +109,30 @@ class OneAnswer(unittest.TestCase):
             self.assertIn(b"--seed", self.fails(TINY, "--seed", seed, "hello", code=2))
         self.assertIn(b"--greedy", self.fails(TINY, "--greedy", "--temp", 1, "hello", code=2))
 
+    def test_other_programs_habits_get_stratas_way(self):
+        for arguments, words in [
+                (["rnu", TINY], b"no command 'rnu'; did you mean strata run?"),
+                (["run", "-m", TINY, "hi"], b"-m is no option of strata run; the model is"),
+                (["run", TINY, "-p", "hi"], b"the prompt comes after the model"),
+                (["run", TINY, "-ngl", "99", "hi"], b"Strata computes on the CPU"),
+                (["show", ""], b"the name of the model is empty"),
+                (["run", "", "hi"], b"the name of the model is empty")]:
+            done = strata(*arguments)
+            self.assertIn(done.returncode, (1, 2))
+            self.assertIn(words, done.stderr)
+            self.assertEqual(done.stderr.count(b"\n"), 1)
+
+    def test_more_threads_than_processors_get_a_warning(self):
+        done = run(TINY, "-n", 1, "-t", 1000, "hello")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"warning: 1000 threads on", done.stderr)
+
+    def test_says_when_the_model_ends_its_answer_at_once(self):
+        done = run(TINY, "-n", 1, "--logit-bias", "511=1000", "--verbose", "hello")
+        self.assertEqual((done.returncode, done.stdout.strip()), (0, b""))
+        self.assertIn(b"note: the model ended its answer at once", done.stderr)
+        self.assertRegex(done.stderr, rb"prompt +\d+ tokens in [\d.]*[1-9]\d* s")
+
     def test_says_when_the_context_is_full(self):
         done = strata("run", TINY, "-c", 64, "--greedy", "--logit-bias", "511=-inf", "hello")
         self.assertEqual(done.returncode, 0)

@@ -33,6 +33,13 @@ def strata(*arguments, stdin=b"", stdout=subprocess.PIPE, **more):
                           stderr=subprocess.PIPE, timeout=PATIENCE, check=False, **more)
 
 
+def strata_in_shell(redirection, *arguments):
+    """The program with its input or output as a shell redirects it."""
+    return subprocess.run(["sh", "-c", f'exec "$@" {redirection}', "sh", PROGRAM,
+                           *map(str, arguments)],
+                          capture_output=True, timeout=PATIENCE, check=False)
+
+
 def reference(name):
     """The path of a reference model and its golden logits."""
     golden = json.loads((REFERENCE / f"{name}.json").read_text())

@@ -1,0 +1,77 @@
+#include "hints.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/printable.h"
+
+namespace strata::apps {
+namespace {
+
+constexpr std::size_t kMostWordBytes = 64;
+
+// Optimal string alignment distance.
+std::size_t edits(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before, last, row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    before = std::exchange(last, row);
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+  }
+  return row.back();
+}
+
+constexpr std::string_view kModel = "the model is the first argument: strata run MODEL";
+constexpr std::string_view kPrompt =
+    "the prompt comes after the model: strata run MODEL \"PROMPT\"";
+constexpr std::string_view kFetch = "fetch the model first: strata pull hf:ORGANIZATION/REPOSITORY";
+constexpr std::string_view kPipe = "pipe the text in: strata run MODEL < FILE";
+constexpr std::string_view kLayers = "leave it out: Strata computes on the CPU";
+
+// Options of llama.cpp's programs, and Strata's own ways.
+constexpr std::pair<std::string_view, std::string_view> kHabits[] = {
+    {"-m", kModel},        {"--model", kModel}, {"-p", kPrompt},
+    {"--prompt", kPrompt}, {"-hf", kFetch},     {"-f", kPipe},
+    {"--file", kPipe},     {"-ngl", kLayers},   {"--n-gpu-layers", kLayers}};
+
+const CLI::App* command_of(const CLI::App& app, std::span<const std::string> words) {
+  if (words.empty()) return nullptr;
+  for (const CLI::App* command : app.get_subcommands({}))
+    if (command->get_name() == words.front()) return command;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string_view closest(std::string_view word, std::span<const std::string> known) {
+  word = word.substr(0, kMostWordBytes);
+  return *std::ranges::min_element(known, {},
+                                   [&](const std::string& other) { return edits(word, other); });
+}
+
+std::string unknown_command(const CLI::App& app, std::span<const std::string> words) {
+  if (words.empty() || words.front().starts_with('-') || command_of(app, words)) return {};
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
+  return fmt::format("there is no command '{}'; did you mean strata {}? strata --help lists all",
+                     printable(words.front(), kMostWordBytes), closest(words.front(), known));
+}
+
+std::string hint_for(const CLI::App& app, std::span<const std::string> words) {
+  const CLI::App* const command = command_of(app, words);
+  if (command == nullptr) return {};
+  for (const std::string& word : words.subspan(1))
+    for (const auto& [option, way] : kHabits)
+      if (word == option && command->get_option_no_throw(word) == nullptr)
+        return fmt::format("{} is no option of strata {}; {}", word, words.front(), way);
+  return {};
+}
+
+}  // namespace strata::apps
