@@ -29,7 +29,7 @@ struct Avx512 {
   // For so few rows memory is the limit, and it gives one stream of weights faster than two.
   using Narrow = Avx2;
   static constexpr int kStreamRows = 4;
-  static constexpr int kFewRows = 8;
+  static constexpr int kFewRows = 6;
   static constexpr int kTileRows = 6;
   static constexpr int kTileCells = 2;
   static constexpr int dot_depth(int /*top*/) { return 64; }
