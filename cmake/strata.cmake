@@ -71,7 +71,8 @@ endfunction()
 
 # strata_test(name SOURCES files... DEPS libraries...): a GoogleTest program run by ctest.
 # STRATA_SOURCE_DIR lets tests find committed data and, beside the checkout, shared goldens.
-# STRATA_EMULATED is 1 where an emulator runs the tests, which then try fewer and smaller values.
+# STRATA_SLOW is 1 where an emulator or sanitizers run the tests, which then try fewer and smaller
+# values.
 function(strata_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   if(NOT TARGET strata_test_headers)
@@ -81,12 +82,12 @@ function(strata_test name)
   target_precompile_headers(${name} REUSE_FROM strata_test_headers)
   target_link_libraries(${name} PRIVATE strata_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  set(emulated 0)
-  if(CMAKE_CROSSCOMPILING_EMULATOR)
-    set(emulated 1)
+  set(slow 0)
+  if(CMAKE_CROSSCOMPILING_EMULATOR OR STRATA_SANITIZE)
+    set(slow 1)
   endif()
   target_compile_definitions(${name} PRIVATE STRATA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              STRATA_BINARY_DIR="${PROJECT_BINARY_DIR}"
-                                             STRATA_EMULATED=${emulated})
+                                             STRATA_SLOW=${slow})
   add_test(NAME ${name} COMMAND ${name})
 endfunction()

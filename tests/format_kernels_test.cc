@@ -120,7 +120,7 @@ std::vector<float> normal_values(std::size_t n, float size, unsigned seed) {
   return out;
 }
 
-constexpr std::size_t kColumns = STRATA_EMULATED ? 512 : 2048;
+constexpr std::size_t kColumns = STRATA_SLOW ? 512 : 2048;
 
 std::vector<std::vector<float>> normal_activations() {
   std::vector<std::vector<float>> out;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr int kThinning = STRATA_EMULATED ? 21 : 1;
+constexpr int kThinning = STRATA_SLOW ? 21 : 1;
 constexpr int kSamples = 400'000 / kThinning;
 
 // Where long double is no wider than double, the reference itself may err by one ulp.

@@ -109,7 +109,7 @@ TEST_P(EveryEncoder, ErrsWithinTheStatedBound) {
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
   for (const float size : {0.0f, 1e-30f, 1e-7f, 1e-5f, 1e-3f, 0.02f, 1.0f, 300.0f, 5000.0f}) {
-    std::vector<float> x(STRATA_EMULATED ? 512 : 4096);
+    std::vector<float> x(STRATA_SLOW ? 512 : 4096);
     for (float& value : x) value = size * normal(random);
     expect_bounded(x);
     for (float& value : x) value = std::fabs(value);
@@ -153,7 +153,7 @@ TEST_P(EveryEncoder, SurvivesInfinityAndNotANumber) {
 TEST(Encoder, CodebooksLeaveLittleMoreErrorThanTheirBitsAllow) {
   std::mt19937 random(17);
   std::normal_distribution<float> normal;
-  std::vector<float> x(STRATA_EMULATED ? 4096 : 16384), back(x.size());
+  std::vector<float> x(STRATA_SLOW ? 4096 : 16384), back(x.size());
   for (float& value : x) value = normal(random);
   const auto n = static_cast<std::int64_t>(x.size());
   for (const FormatId id : {FormatId::IQ1_S, FormatId::IQ1_M, FormatId::IQ2_XXS, FormatId::IQ2_XS,

@@ -38,7 +38,7 @@ void fill_extreme(FormatId id, std::vector<std::uint8_t>& rows, std::uint8_t sca
 }
 
 // Some encoders take long, so weights repeat, though not with the cells that rows are read in.
-constexpr std::int64_t kDistinctWeights = (STRATA_EMULATED ? 7 : 37) * 256;
+constexpr std::int64_t kDistinctWeights = (STRATA_SLOW ? 7 : 37) * 256;
 
 // A matrix of random weights: plain rows, the interleaved form, and its decoded values.
 struct Matrix {
