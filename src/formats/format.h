@@ -18,7 +18,8 @@
 //   codes<V>(w, c)              of chunk c, the elements 4 c .. 4 c + 3
 //   factor<V>(w, part)          Q8Block32: the part's scale; w = factor * code + offset
 //   offset<V>(w, part)
-//   scale<V>(w, part)           Q8Block256: integers, |scale| and |offset| < 2^15;
+//   scale<V>(w, part)           Q8Block256: integers, the scale of 8 bits with a sign or, with
+//                               kOwnFactor, of 6 bits without, |offset| < 2^15;
 //   kZeroCode                   w = factor * scale * (code - kZeroCode), or with kOwnFactor
 //   offset<V>(w, part)
 //   factor<V>(w)                w = factor * scale * code - offset_factor * offset

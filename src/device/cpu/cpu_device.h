@@ -13,6 +13,7 @@ enum class Isa : std::uint8_t {
   kAvx2,
   kAvxVnni,
   kAvx512,
+  kAvx512Amx,
   kNeon,
   kNeonDotprod,
   kNeonI8mm

@@ -2,6 +2,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -19,13 +23,10 @@ namespace {
 
 // Best first, then those of each machine, slowest first.
 constexpr std::pair<std::string_view, Isa> kIsas[] = {
-    {"best", Isa::kBest},
-    {"scalar", Isa::kScalar},
-    {"avx2", Isa::kAvx2},
-    {"avxvnni", Isa::kAvxVnni},
-    {"avx512", Isa::kAvx512},
-    {"neon", Isa::kNeon},
-    {"neon_dotprod", Isa::kNeonDotprod},
+    {"best", Isa::kBest},          {"scalar", Isa::kScalar},
+    {"avx2", Isa::kAvx2},          {"avxvnni", Isa::kAvxVnni},
+    {"avx512", Isa::kAvx512},      {"avx512_amx", Isa::kAvx512Amx},
+    {"neon", Isa::kNeon},          {"neon_dotprod", Isa::kNeonDotprod},
     {"neon_i8mm", Isa::kNeonI8mm},
 };
 
@@ -53,6 +54,33 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
          __builtin_cpu_supports("avx512vnni");
 }
+
+// Tiles are large, so Linux saves them for those processes alone that have asked it to.
+bool may_use_tiles() {
+#if defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  static const bool allowed = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return allowed;
+#else
+  return false;
+#endif
+}
+// Leaf 7, EDX bits 24 and 25: tiles, and their products of bytes. Leaf 1, ECX bit 27: XCR0 can be
+// read, whose bits 17 and 18 say that the system saves tiles.
+bool has_amx() {
+  constexpr unsigned kTiles = 3u << 24, kReadable = 1u << 27, kSaved = 3u << 17;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (edx & kTiles) != kTiles)
+    return false;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & kReadable) == 0) return false;
+  asm("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
+  return (eax & kSaved) == kSaved && may_use_tiles();
+}
+
+const KernelTable* amx_kernels() {
+  static const KernelTable kernels = with_tiles(kAvx512AmxKernels, kAvx512Kernels);
+  return &kernels;
+}
 #elif defined(__aarch64__) && defined(__linux__)
 bool has_dotprod() { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; }
 bool has_i8mm() { return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0; }
@@ -76,6 +104,7 @@ const KernelTable* kernels_of(Isa isa) {
     case Isa::kAvx2: return &kAvx2Kernels;
     case Isa::kAvxVnni: return &kAvxVnniKernels;
     case Isa::kAvx512: return &kAvx512Kernels;
+    case Isa::kAvx512Amx: return amx_kernels();
 #elif defined(__aarch64__)
     case Isa::kNeon: return &kNeonKernels;
     case Isa::kNeonDotprod: return &kNeonDotprodKernels;
@@ -87,12 +116,25 @@ const KernelTable* kernels_of(Isa isa) {
 
 }  // namespace
 
+KernelTable with_tiles(const KernelTable& tiles, const KernelTable& other) {
+  KernelTable table = other;
+  table.name = tiles.name;
+  table.peak_int8 = tiles.peak_int8;
+  for (std::size_t id = 0; id < kMaxFormats; ++id) {
+    if (tiles.matmul[id] == nullptr) continue;
+    table.matmul[id] = tiles.matmul[id];
+    table.matmul_peak[id] = tiles.matmul_peak[id];
+  }
+  return table;
+}
+
 std::vector<Isa> runnable_isas() {
   std::vector<Isa> isas = {Isa::kScalar};
 #if defined(__x86_64__)
   if (has_avx2()) isas.push_back(Isa::kAvx2);
   if (has_avx2() && has_avxvnni()) isas.push_back(Isa::kAvxVnni);
   if (has_avx2() && has_avx512()) isas.push_back(Isa::kAvx512);
+  if (has_avx2() && has_avx512() && has_amx()) isas.push_back(Isa::kAvx512Amx);
 #elif defined(__aarch64__)
   isas.push_back(Isa::kNeon);
   if (has_dotprod()) isas.push_back(Isa::kNeonDotprod);

@@ -9,6 +9,9 @@ namespace strata {
 
 Result<const KernelTable*> select_kernels(Isa isa);
 
+// The kernels of `tiles` that are there, and for the rest those of `other`.
+KernelTable with_tiles(const KernelTable& tiles, const KernelTable& other);
+
 // The ISAs this processor can run, slowest first.
 std::vector<Isa> runnable_isas();
 

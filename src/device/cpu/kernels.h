@@ -142,6 +142,7 @@ extern const KernelTable kScalarKernels;
 extern const KernelTable kAvx2Kernels;
 extern const KernelTable kAvxVnniKernels;
 extern const KernelTable kAvx512Kernels;
+extern const KernelTable kAvx512AmxKernels;  // for tiles alone; see with_tiles()
 extern const KernelTable kNeonKernels;
 extern const KernelTable kNeonDotprodKernels;
 extern const KernelTable kNeonI8mmKernels;

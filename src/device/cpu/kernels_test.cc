@@ -8,6 +8,8 @@
 #include <numeric>
 
 #include "device/cpu/isa_select.h"
+#include "device/cpu/kernels/tile_table.h"
+#include "device/cpu/simd/plain_tiles.h"
 #include "device/cpu/test_support.h"
 #include "formats/activation.h"
 #include "formats/all.h"
@@ -16,9 +18,21 @@
 namespace strata {
 namespace {
 
-using testing::all_kernels;
 using testing::expect_same_bits;
 using testing::noise;
+
+// Matrix products in tiles, as any processor can do them.
+const KernelTable& plain_tile_kernels() {
+  static const KernelTable kernels =
+      with_tiles(make_tile_table<ScalarTiles, kScalarKernels>("plain_tiles"), kScalarKernels);
+  return kernels;
+}
+
+std::vector<const KernelTable*> all_kernels() {
+  auto tables = testing::all_kernels();
+  tables.push_back(&plain_tile_kernels());
+  return tables;
+}
 
 // Blocks at the ends of a format's integers: f16 factors are one, every byte of 6- and 8-bit scales
 // is `scale`, every byte of codes `code`.
@@ -144,6 +158,22 @@ TEST_P(EveryFormat, MatMulOfManyRowsGivesTheSameBitsOnEveryIsa) {
     expect_same_bits(multiply(*kernels, m, a, 0), expected);
     expect_same_bits(multiply(*kernels, m, a, 72), expected);
   }
+}
+
+// Tiles of as many rows as there can be, whole and in part.
+TEST_P(EveryFormat, MatMulGivesTheSameBitsForEveryNumberOfRows) {
+  constexpr std::int64_t kMost = STRATA_EMULATED ? 19 : 67;
+  const Matrix m(GetParam(), 9, 256, 7);
+  Activations a(kScalarKernels, find_format(GetParam())->activation, kMost, m.columns, 11);
+  const auto pointers = a.pointers;
+  const auto expected = multiply(kScalarKernels, m, a);
+  for (const KernelTable* kernels : all_kernels())
+    for (std::int64_t count = 1; count <= kMost; ++count) {
+      SCOPED_TRACE(fmt::format("{}, {} rows", kernels->name, count));
+      a.pointers.assign(pointers.begin(), pointers.begin() + count);
+      expect_same_bits(multiply(*kernels, m, a),
+                       {expected.begin(), expected.begin() + count * m.rows});
+    }
 }
 
 // Only a vector kernel can overflow where the scalar one has 32 bits.

@@ -95,4 +95,20 @@ class Cell {
   alignas(64) std::uint8_t buffer_[F::kBytes * kLanes];
 };
 
+// The first `count` lanes at p, or of `lanes` to there.
+template <class V>
+[[gnu::always_inline]] inline typename V::F32 load_lanes(const float* p, int count) {
+  if (count == V::kWidth) return V::load(p);
+  float lanes[V::kWidth] = {};
+  for (int lane = 0; lane < count; ++lane) lanes[lane] = p[lane];
+  return V::load(lanes);
+}
+template <class V>
+[[gnu::always_inline]] inline void store_lanes(float* p, int count, typename V::F32 lanes) {
+  if (count == V::kWidth) return V::store(p, lanes);
+  float each[V::kWidth];
+  V::store(each, lanes);
+  for (int lane = 0; lane < count; ++lane) p[lane] = each[lane];
+}
+
 }  // namespace strata

@@ -32,11 +32,17 @@ consteval auto shape_of() {
     return Shape<16, kSignedCodes, Offset::kNone>();
 }
 
-// In panels, where the zero code can be taken off once for many rows.
+// Whether V's panels hold all codes with a sign, less their zero, which is taken off once for many
+// rows.
+template <class V>
+constexpr bool kSignedPanels = V::kRaised || requires {
+  typename V::Tiles;
+};
+
 template <class V, class F>
 consteval auto panel_shape_of() {
   using S = decltype(shape_of<F>());
-  if constexpr (V::kRaised && S::kOffset == Offset::kScaled)
+  if constexpr (kSignedPanels<V> && S::kOffset == Offset::kScaled)
     return Shape<S::kPart, kSignedCodes, Offset::kNone>();
   else
     return S();

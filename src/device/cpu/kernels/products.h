@@ -107,6 +107,25 @@ template <class V, int G, int R, class A>
   }
 }
 
+// Takes a block's totals, scaled but without their offsets, into acc.
+template <class V, class S, int G, int R, class Source>
+[[gnu::always_inline]] inline void finish_block(const Source* s, const Q8Block256* const* a,
+                                                typename V::I32 (*total)[R],
+                                                typename V::F32 (*acc)[R]) {
+  typename V::I32 offsets[G][R];
+  if constexpr (S::kOffset != Offset::kNone) sum_offsets<V, S, G, R>(s, a, offsets);
+  if constexpr (S::kOffset == Offset::kScaled)
+    for (int g = 0; g < G; ++g)
+      for (int r = 0; r < R; ++r) total[g][r] = V::sub_i32(total[g][r], offsets[g][r]);
+  typename V::F32 factor[G];
+  for (int g = 0; g < G; ++g) factor[g] = s[g].factor();
+  fold<V, G, R>(factor, a, total, acc);
+  if constexpr (S::kOffset == Offset::kOwnFactor) {
+    for (int g = 0; g < G; ++g) factor[g] = V::mul(s[g].offset_factor(), V::broadcast(-1.0f));
+    fold<V, G, R>(factor, a, offsets, acc);
+  }
+}
+
 template <class V, class S, int G, int R, class Source>
 [[gnu::always_inline]] inline void add_products(const Source* s, int /*parts*/,
                                                 const Q8Block256* const* a,
@@ -122,18 +141,7 @@ template <class V, class S, int G, int R, class Source>
     add_part<V, S, true, G, R>(s, part * (S::kPart / 4), q, scale, total);
   });
   if constexpr (kInTwoRows<V, Source, R>) separate_rows<V, G, R>(total);
-  typename V::I32 offsets[G][R];
-  if constexpr (S::kOffset != Offset::kNone) sum_offsets<V, S, G, R>(s, a, offsets);
-  if constexpr (S::kOffset == Offset::kScaled)
-    for (int g = 0; g < G; ++g)
-      for (int r = 0; r < R; ++r) total[g][r] = V::sub_i32(total[g][r], offsets[g][r]);
-  typename V::F32 factor[G];
-  for (int g = 0; g < G; ++g) factor[g] = s[g].factor();
-  fold<V, G, R>(factor, a, total, acc);
-  if constexpr (S::kOffset == Offset::kOwnFactor) {
-    for (int g = 0; g < G; ++g) factor[g] = V::mul(s[g].offset_factor(), V::broadcast(-1.0f));
-    fold<V, G, R>(factor, a, offsets, acc);
-  }
+  finish_block<V, S, G, R>(s, a, total, acc);
 }
 
 template <class V, class S, int G, int R, class Source>
