@@ -162,7 +162,7 @@ TEST_P(EveryFormat, MatMulOfManyRowsGivesTheSameBitsOnEveryIsa) {
 
 // Tiles of as many rows as there can be, whole and in part.
 TEST_P(EveryFormat, MatMulGivesTheSameBitsForEveryNumberOfRows) {
-  constexpr std::int64_t kMost = STRATA_EMULATED ? 19 : 67;
+  constexpr std::int64_t kMost = STRATA_SLOW ? 19 : 67;
   const Matrix m(GetParam(), 9, 256, 7);
   Activations a(kScalarKernels, find_format(GetParam())->activation, kMost, m.columns, 11);
   const auto pointers = a.pointers;

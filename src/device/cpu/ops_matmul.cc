@@ -7,7 +7,7 @@ namespace strata {
 namespace {
 
 // Weight rows that a worker takes at least, as many as share a panel's activations.
-constexpr std::int64_t kPartRows = 64;
+constexpr std::int64_t kPartRows = 128;
 // For so few rows of activations memory is the limit, which one long stream per worker uses best.
 constexpr std::int64_t kStreamRows = 4;
 
