@@ -28,10 +28,11 @@ struct Options {
   bool force = false;
 };
 
-// Pip says in its help which index it uses, from its own settings or by default.
+// Pip says in its help which index it uses, from its own settings or by default. -I: what lies in
+// the current folder under its name is not run.
 Result<std::string> index_of_pip() {
   if (std::string index = environment("PIP_INDEX_URL"); !index.empty()) return index;
-  constexpr const char* kAsk = "COLUMNS=1000 python3 -m pip download --help 2> /dev/null";
+  constexpr const char* kAsk = "COLUMNS=1000 python3 -I -m pip download --help 2> /dev/null";
   struct Close {
     void operator()(FILE* pipe) const { ::pclose(pipe); }
   };
