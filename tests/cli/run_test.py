@@ -156,7 +156,7 @@ class OneAnswer(unittest.TestCase):
         done = run(TINY, "-n", 1, "--logit-bias", "511=1000", "--verbose", "hello")
         self.assertEqual((done.returncode, done.stdout.strip()), (0, b""))
         self.assertIn(b"note: the model ended its answer at once", done.stderr)
-        self.assertRegex(done.stderr, rb"prompt +\d+ tokens in [\d.]*[1-9]\d* s")
+        self.assertRegex(done.stderr, rb"prompt +\d+ tokens in [\d.]+ s, [\d.]+ tokens/s")
 
     def test_says_when_the_context_is_full(self):
         done = strata("run", TINY, "-c", 64, "--greedy", "--logit-bias", "511=-inf", "hello")
