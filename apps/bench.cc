@@ -275,8 +275,10 @@ void add_tests(CLI::App& command, Options& options) {
 
 void add_peer(CLI::App& command, Options& options) {
   auto* const peer =
-      command.add_option("--peer", options.peer.bench,
-                         "Path of a llama-bench, to run the same tests in turn with ours");
+      command
+          .add_option("--peer", options.peer.bench,
+                      "Path of a llama-bench, to run the same tests in turn with ours")
+          ->check(refuse_empty);
   command
       .add_option("--peer-args", options.peer.bench_arguments,
                   "More arguments for it, e.g. \"-rtr 1\"")
@@ -284,11 +286,13 @@ void add_peer(CLI::App& command, Options& options) {
   auto* const batched = command
                             .add_option("--peer-batched", options.peer.batched,
                                         "Path of a llama-batched-bench, likewise for --batch")
+                            ->check(refuse_empty)
                             ->needs("--batch");
   command
       .add_option("--peer-batched-args", options.peer.batched_arguments, "More arguments for that")
       ->needs(batched);
-  command.add_option("--peer-name", options.peer.name, "What reports call it (default: its file)");
+  command.add_option("--peer-name", options.peer.name, "What reports call it (default: its file)")
+      ->check(refuse_empty);
   command
       .add_option("--peer-limit", options.peer_limit,
                   fmt::format("Seconds that one run of a peer may take (default: {})", kPeerLimit))
@@ -305,7 +309,8 @@ void add_bench(CLI::App& app, int& exit_code) {
   add_tests(*command, *options);
   auto* as_json = command->add_flag("--json", options->as_json, "Print one JSON object");
   command->add_flag("--csv", options->as_csv, "Print a line per test")->excludes(as_json);
-  command->add_option("--output,-o", options->output, "Write to this new file instead");
+  command->add_option("--output,-o", options->output, "Write to this new file instead")
+      ->check(refuse_empty);
   add_peer(*command, *options);
   add_engine_options(*command, options->engine);
   command->remove_option(command->get_option("--context"));  // what the tests take

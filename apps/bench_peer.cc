@@ -12,7 +12,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::chrono::seconds kHelpLimit{30};
-constexpr double kHighestRate = 1e9;         // tokens/s
+constexpr double kLowestRate = 1e-6;  // tokens/s
+constexpr double kHighestRate = 1e9;
 constexpr std::int32_t kContextGrain = 256;  // to which a peer may round a sequence's share
 
 std::vector<std::string> split(std::string_view text, std::string_view separators) {
@@ -30,16 +31,18 @@ Status unreadable(std::string_view text) {
   return corrupt("what it wrote is no result of this test: {}", printable(text, 200));
 }
 
+bool is_rate(double value) { return value >= kLowestRate && value <= kHighestRate; }
+
 Status no_rate(std::string_view field, std::string_view text) {
-  return corrupt("{} is '{}', where a speed above 0 and below {:g} tokens/s belongs", field,
-                 printable(text, 40), kHighestRate);
+  return corrupt("{} is '{}', where a speed from {:g} to {:g} tokens/s belongs", field,
+                 printable(text, 40), kLowestRate, kHighestRate);
 }
 
 Result<double> rate_of(const json::object& object, std::string_view field) {
   const json::value* value = object.if_contains({field.data(), field.size()});
   if (value == nullptr) return corrupt("`{}` is missing", field);
   const double rate = value->is_number() ? value->to_number<double>() : 0;
-  if (!(rate > 0 && rate < kHighestRate)) return no_rate(field, json::serialize(*value));
+  if (!is_rate(rate)) return no_rate(field, json::serialize(*value));
   return rate;
 }
 
@@ -88,8 +91,7 @@ std::optional<Result<double>> batch_of_table(std::string_view line, const BenchT
     if (!parse_number(cells[i], number).ok() || number != wanted[i]) return std::nullopt;
   }
   double rate = 0;
-  if (!parse_number(cells[7], rate).ok() || !(rate > 0 && rate < kHighestRate))
-    return no_rate("S_TG t/s", cells[7]);
+  if (!parse_number(cells[7], rate).ok() || !is_rate(rate)) return no_rate("S_TG t/s", cells[7]);
   return rate;
 }
 

@@ -50,7 +50,7 @@ TEST(BenchPeer, RefusesResultsOfAnotherTestWithTheFieldsName) {
 TEST(BenchPeer, RefusesSpeedsThatNoMachineHasWithTheFieldsName) {
   expect_refusal(parse_peer_json(R"([{"n_prompt": 512, "n_gen": 0}])", kPrompt),
                  "`avg_ts` is missing");
-  for (const char* speed : {"\"8\"", "null", "-8", "0", "1e300"}) {
+  for (const char* speed : {"\"8\"", "null", "-8", "0", "1e-300", "1e-7", "1e300"}) {
     SCOPED_TRACE(speed);
     expect_refusal(
         parse_peer_json(fmt::format(R"([{{"n_prompt": 512, "n_gen": 0, "avg_ts": {}}}])", speed),
@@ -61,7 +61,7 @@ TEST(BenchPeer, RefusesSpeedsThatNoMachineHasWithTheFieldsName) {
                          kBatch),
         "speed_tg is '");
   }
-  for (const char* speed : {"nan", "inf", "-5", "0", "1e300", "fast"})
+  for (const char* speed : {"nan", "inf", "-5", "0", "1e-300", "1e300", "fast"})
     expect_refusal(
         parse_peer_batch(fmt::format("| 64 | 16 | 4 | 320 | 1 | 1 | 1 | {} | 1 | 1 |", speed),
                          kBatch),

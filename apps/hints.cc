@@ -11,6 +11,7 @@ namespace strata::apps {
 namespace {
 
 constexpr std::size_t kMostWordBytes = 64;
+constexpr std::size_t kMostEdits = 2;  // of a word that is still close
 
 // Optimal string alignment distance.
 std::size_t edits(std::string_view a, std::string_view b) {
@@ -37,9 +38,9 @@ constexpr std::string_view kLayers = "leave it out: Strata computes on the CPU";
 
 // Options of llama.cpp's programs, and Strata's own ways.
 constexpr std::pair<std::string_view, std::string_view> kHabits[] = {
-    {"-m", kModel},        {"--model", kModel}, {"-p", kPrompt},
-    {"--prompt", kPrompt}, {"-hf", kFetch},     {"-f", kPipe},
-    {"--file", kPipe},     {"-ngl", kLayers},   {"--n-gpu-layers", kLayers}};
+    {"-m", kModel},    {"--model", kModel},        {"-p", kPrompt}, {"--prompt", kPrompt},
+    {"-hf", kFetch},   {"--hf-repo", kFetch},      {"-f", kPipe},   {"--file", kPipe},
+    {"-ngl", kLayers}, {"--n-gpu-layers", kLayers}};
 
 const CLI::App* command_of(const CLI::App& app, std::span<const std::string> words) {
   if (words.empty()) return nullptr;
@@ -52,25 +53,38 @@ const CLI::App* command_of(const CLI::App& app, std::span<const std::string> wor
 
 std::string_view closest(std::string_view word, std::span<const std::string> known) {
   word = word.substr(0, kMostWordBytes);
-  return *std::ranges::min_element(known, {},
-                                   [&](const std::string& other) { return edits(word, other); });
+  std::string_view found;
+  std::size_t fewest = std::min(kMostEdits + 1, word.size());
+  for (const std::string& other : known)
+    if (const std::size_t count = edits(word, other); count < fewest) {
+      fewest = count;
+      found = other;
+    }
+  return found;
 }
 
 std::string unknown_command(const CLI::App& app, std::span<const std::string> words) {
   if (words.empty() || words.front().starts_with('-') || command_of(app, words)) return {};
   std::vector<std::string> known;
   for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
-  return fmt::format("there is no command '{}'; did you mean strata {}? strata --help lists all",
-                     printable(words.front(), kMostWordBytes), closest(words.front(), known));
+  std::string advice = "strata --help lists all";
+  if (words.front() == "chat")
+    advice = "strata run MODEL without a prompt is a chat";
+  else if (const std::string_view close = closest(words.front(), known); !close.empty())
+    advice = fmt::format("did you mean strata {}? {}", close, advice);
+  return fmt::format("there is no command '{}'; {}", printable(words.front(), kMostWordBytes),
+                     advice);
 }
 
-std::string hint_for(const CLI::App& app, std::span<const std::string> words) {
+std::string hint_for(const CLI::App& app, std::span<const std::string> words, bool gives_help) {
   const CLI::App* const command = command_of(app, words);
-  if (command == nullptr) return {};
-  for (const std::string& word : words.subspan(1))
+  const CLI::App& asked = command == nullptr ? app : *command;
+  for (const std::string& word : words)
     for (const auto& [option, way] : kHabits)
-      if (word == option && command->get_option_no_throw(word) == nullptr)
-        return fmt::format("{} is no option of strata {}; {}", word, words.front(), way);
+      if (word == option && (word.starts_with("-h") || !gives_help) &&
+          asked.get_option_no_throw(word) == nullptr)
+        return fmt::format("{} is no option of strata{}{}; {}", word, command ? " " : "",
+                           command ? command->get_name() : "", way);
   return {};
 }
 

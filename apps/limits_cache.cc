@@ -154,14 +154,11 @@ Result<MachineLimits> usable_limits(const std::string& path, const MeasuredMachi
 Result<std::optional<MachineLimits>> current_limits() {
   STRATA_ASSIGN(const std::string path, limits_path());
   STRATA_ASSIGN(const MeasuredMachine machine, this_machine());
-  const auto kept = usable_limits(path, machine);
-  if (kept.ok()) return std::optional(*kept);
+  auto kept = usable_limits(path, machine);
+  if (kept.ok()) return std::optional(std::move(*kept));
   if (kept.status().code() == StatusCode::kNotFound) return std::optional<MachineLimits>();
-  say("note: {}: measuring anew\n", kept.status().message());
-  STRATA_ASSIGN(MachineLimits limits, measure(machine));
-  if (const Status saved = save_limits(limits, path); !saved.ok())
-    say("note: {}\n", saved.message());
-  return std::optional(std::move(limits));
+  return make_error(kept.status().code(), "{} (strata profile measures anew)",
+                    kept.status().message());
 }
 
 }  // namespace strata::apps

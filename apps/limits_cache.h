@@ -34,8 +34,7 @@ Result<MachineLimits> measure(const MeasuredMachine& machine);
 // kInvalidArgument.
 Result<MachineLimits> usable_limits(const std::string& path, const MeasuredMachine& machine);
 
-// Those of limits_path(), nothing where there are none. What is there but not usable is measured
-// anew, with a note on standard error.
+// Those of limits_path(), nothing where there are none; fails where what is there is not usable.
 Result<std::optional<MachineLimits>> current_limits();
 
 }  // namespace strata::apps

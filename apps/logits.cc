@@ -238,13 +238,16 @@ void add_logits(CLI::App& app, int& exit_code) {
   auto* tokens = command->add_option("--tokens", options->tokens,
                                      "Token ids, e.g. \"1 2 3\"; nothing is added to them");
   command->add_option("--tokens-file", options->tokens_file, "File of ids, one sequence per line")
+      ->check(refuse_empty)
       ->excludes(tokens);
   command->add_option("--positions", options->positions,
                       "Positions whose logits are wanted, e.g. 0,2, or all");
   command->add_option("--greedy", options->greedy, "Tokens to generate, always the largest logit")
       ->check(CLI::Range(0, 1 << 24));
-  command->add_option("--output,-o", options->output,
-                      "Write raw little-endian f32 rows here instead of JSON");
+  command
+      ->add_option("--output,-o", options->output,
+                   "Write raw little-endian f32 rows here instead of JSON")
+      ->check(refuse_empty);
   command->add_flag("--json", options->as_json, "JSON, which is the default");
   add_engine_options(*command, options->engine);
   set_action(*command, exit_code, [options] { return run(*options); });

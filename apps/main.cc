@@ -28,13 +28,13 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const bool wrong = error.get_exit_code() != 0;  // --help and --version come this way too
-    const std::string hint = wrong ? strata::apps::hint_for(app, words) : "";
+    const bool helps = error.get_exit_code() == 0;  // --help and --version come this way too
+    const std::string hint = strata::apps::hint_for(app, words, helps);
     if (hint.empty())
       app.exit(error);
     else
       strata::apps::say("error: {}\n", hint);
-    exit_code = wrong ? 2 : 0;
+    exit_code = hint.empty() && helps ? 0 : 2;
   }
   // What is still buffered may not fit, e.g. on a full disk.
   std::cout.flush();

@@ -32,6 +32,8 @@ Status check_new_file(const std::string& path) {
     return invalid_argument("{} is there already; remove it or name another file", printable(path));
   if (fs::is_directory(path, error))
     return invalid_argument("{} is a folder; name a file in it", printable(path));
+  if (fs::exists(path, error) && !fs::is_character_file(path, error))
+    return invalid_argument("{} is a pipe, a socket or a disk; name a new file", printable(path));
   if (fs::is_symlink(path, error) && !fs::exists(path, error))
     return invalid_argument(
         "{} is a link to {}, which is not there; remove it or name another file", printable(path),
@@ -40,6 +42,10 @@ Status check_new_file(const std::string& path) {
   if (!folder.empty() && !fs::is_directory(folder, error))
     return invalid_argument("{}: there is no folder {}", printable(path), printable(folder));
   return {};
+}
+
+std::string refuse_empty(const std::string& text) {
+  return text.empty() ? "its value is empty; give one, or leave the option out" : "";
 }
 
 Result<Bytes> parse_size(std::string_view text) {
@@ -108,6 +114,8 @@ void set_action(CLI::App& command, int& exit_code, std::function<Result<int>()> 
       return;
     }
     exit_code = 1;
+    // That standard output fails, main() says.
+    if (std::ferror(stdout) != 0 && result.status().code() == StatusCode::kIo) return;
     say("error: {}\n", printable(result.status().message(), kMostErrorBytes));
   });
 }

@@ -15,6 +15,9 @@ void add_engine_options(CLI::App& command, EngineOptions& options);
 // Refuses a path where a file lies or none can be made: what a command writes replaces nothing.
 Status check_new_file(const std::string& path);
 
+// A check of CLI11: the sentence that refuses an empty value, and nothing else.
+std::string refuse_empty(const std::string& text);
+
 // "512M", "4G", "1.5GiB" or plain bytes.
 Result<Bytes> parse_size(std::string_view text);
 

@@ -232,10 +232,14 @@ void add_perplexity(CLI::App& app, int& exit_code) {
   command->add_option("text", options->text_file, "Text file")->required();
   command->add_option("--chunks", options->chunks, "Evaluate the first so many chunks only")
       ->check(CLI::Range(1, 1 << 24));
-  command->add_option("--save-logits", options->save,
-                      "Write the scored rows here: 4 bytes per token of the vocabulary and row");
-  command->add_option("--against", options->against,
-                      "Compare with the rows that --save-logits wrote for the same text");
+  command
+      ->add_option("--save-logits", options->save,
+                   "Write the scored rows here: 4 bytes per token of the vocabulary and row")
+      ->check(refuse_empty);
+  command
+      ->add_option("--against", options->against,
+                   "Compare with the rows that --save-logits wrote for the same text")
+      ->check(refuse_empty);
   command->add_flag("--json", options->as_json, "Print one JSON object");
   add_engine_options(*command, options->engine);
   command->footer("--context is the length of a chunk here, 512 unless given.");

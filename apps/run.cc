@@ -200,8 +200,10 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option("prompt", options->words,
                       "The prompt; text piped in follows it. Without either: a chat");
   command->add_option("--system", options->settings.system, "System message");
-  command->add_option("--template", options->template_file,
-                      "Jinja file that replaces the model's chat template");
+  command
+      ->add_option("--template", options->template_file,
+                   "Jinja file that replaces the model's chat template")
+      ->check(refuse_empty);
   command->add_flag("--raw", options->raw,
                     "Complete the prompt as it is, control tokens included, without a template");
   command->add_option("--think", options->think, "Thinking, where the template has a switch for it")
@@ -213,7 +215,8 @@ void add_run(CLI::App& app, int& exit_code) {
                    "Tokens of an answer (default: until the model ends it)")
       ->check(CLI::Range(1, 1 << 28));
   command->add_option("--stop", options->settings.stops, "Text that ends an answer (repeatable)")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check(refuse_empty);
   command->add_option("--choices", options->choices, "Answers to the same prompt")
       ->check(CLI::Range(1, 64));
   command->add_flag("--context-shift", options->context_shift,

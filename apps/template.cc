@@ -1,7 +1,6 @@
 // strata template: what a chat template makes of a conversation.
 #include <boost/json.hpp>
 #include <fstream>
-#include <iostream>
 #include <memory>
 #include <string>
 
@@ -10,7 +9,9 @@
 #include "commands.h"
 #include "gguf/gguf_file.h"
 #include "model_stores.h"
+#include "options.h"
 #include "read_input.h"
+#include "say.h"
 #include "text/chat.h"
 
 namespace strata::apps {
@@ -79,18 +80,13 @@ std::string to_json(const std::vector<RenderedSpan>& spans) {
       {"text", replace_invalid_utf8(jinja::join(spans))}, {"spans", std::move(pieces)}});
 }
 
-Status run(const Options& options) {
+Result<int> run(const Options& options) {
   STRATA_ASSIGN(boost::json::object inputs, read_inputs(options.messages));
   STRATA_ASSIGN(const ChatTemplate chat, load(options, inputs));
   STRATA_ASSIGN(const std::vector<RenderedSpan> spans,
                 options.join_parts ? chat.render(inputs) : chat.render_verbatim(inputs));
-  if (options.as_json) {
-    std::cout << to_json(spans) << '\n';
-  } else {
-    std::cout << jinja::join(spans);
-  }
-  std::cout.flush();
-  return std::cout ? Status() : io_error("cannot write the text");
+  STRATA_TRY(print(options.as_json ? to_json(spans) + "\n" : jinja::join(spans)));
+  return 0;
 }
 
 }  // namespace
@@ -109,12 +105,7 @@ void add_template(CLI::App& app, int& exit_code) {
   command->add_flag("--json", options->as_json, "print the text and its spans as JSON");
   command->add_flag("--join-parts", options->join_parts,
                     "adapt the messages to the template as the engine does");
-  command->callback([options, &exit_code] {
-    const Status status = run(*options);
-    if (status.ok()) return;
-    std::cerr << printable(status.message(), 4096) << '\n';
-    exit_code = 1;
-  });
+  set_action(*command, exit_code, [options] { return run(*options); });
 }
 
 }  // namespace strata::apps

@@ -42,8 +42,12 @@ Result<File> File::open(const std::string& path) {
   return file;
 }
 
-Result<File> File::create(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+Result<File> File::create(const std::string& path) { return create(path, O_TRUNC); }
+
+Result<File> File::create_new(const std::string& path) { return create(path, O_EXCL); }
+
+Result<File> File::create(const std::string& path, int flag) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flag, 0666);
   if (descriptor < 0) return cannot_open(path, errno);
   return File(path, descriptor, 0);
 }

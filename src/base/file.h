@@ -18,6 +18,8 @@ class File {
   static Result<File> open(const std::string& path);
   // Creates `path`, or empties the file that is there.
   static Result<File> create(const std::string& path);
+  // Fails where anything is at `path`, be it a link.
+  static Result<File> create_new(const std::string& path);
 
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
@@ -38,6 +40,7 @@ class File {
   Status close();
 
  private:
+  static Result<File> create(const std::string& path, int flag);
   File(std::string path, int descriptor, Bytes size)
       : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
 

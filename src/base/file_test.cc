@@ -53,6 +53,16 @@ TEST_F(FileTest, AFileThatShrinksWhileOpenIsAnErrorNotASignal) {
   EXPECT_THAT(file->read_exactly(0, part).message(), HasSubstr("ends at byte 10"));
 }
 
+TEST_F(FileTest, WhatIsNewReplacesNothingAndFollowsNoLink) {
+  const std::string target = path_ + ".target";
+  fs::create_symlink(target, path_);
+  EXPECT_FALSE(File::create_new(path_).ok());
+  EXPECT_FALSE(fs::exists(target));
+  fs::remove(path_);
+  EXPECT_TRUE(File::create_new(path_).ok());
+  EXPECT_FALSE(File::create_new(path_).ok());
+}
+
 TEST_F(FileTest, OpensRegularFilesOnly) {
   EXPECT_EQ(File::open(path_).status().code(), StatusCode::kNotFound);
   EXPECT_THAT(File::open(::testing::TempDir()).status().message(), HasSubstr("folder"));

@@ -270,10 +270,9 @@ Status download(Http& http, const RemoteFile& remote, const std::string& target,
   STRATA_ASSIGN(PartialFile file, PartialFile::open(target, remote.source, hooks.note));
   if (!replaces && is_there(target)) {  // another process was faster
     const bool from_there = read_origin(target).source == remote.source;
-    STRATA_ASSIGN(const bool kept,
-                  keeps(http, remote, target, from_there ? IfThere::kKeep : if_there, hooks));
-    if (kept) file.discard();
-    if (kept) return {};
+    const auto kept = keeps(http, remote, target, from_there ? IfThere::kKeep : if_there, hooks);
+    if (kept.ok() ? *kept : file.size() == 0) file.discard();  // bytes are of an earlier try
+    if (!kept.ok() || *kept) return kept.status();
   }
   Download transfer(http, remote, target, file, hooks);
   if (Status status = transfer.run(); !status.ok()) {

@@ -1,5 +1,7 @@
 #include "hub/origin.h"
 
+#include <unistd.h>
+
 #include "base/file.h"
 #include "hub/ascii.h"
 #include "hub/sha256.h"
@@ -26,7 +28,9 @@ Origin read_origin(const std::string& file) {
 Status write_origin(const std::string& file, const Origin& origin) {
   const std::string text =
       fmt::format("{}\n{}\n{}\n", origin.source, origin.validator, origin.sha256);
-  STRATA_ASSIGN(File out, File::create(origin_path(file)));
+  const std::string path = origin_path(file);
+  ::unlink(path.c_str());  // a link would be written through
+  STRATA_ASSIGN(File out, File::create_new(path));
   STRATA_TRY(out.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}));
   return out.close();
 }

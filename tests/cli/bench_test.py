@@ -86,6 +86,8 @@ class Bench(unittest.TestCase):
         link = self.folder / "link"
         link.symlink_to(path)
         self.refused(f"is a link to {path}, which is not there", *TINY, "-o", link)
+        os.mkfifo(path)
+        self.refused("is a pipe", *TINY, "-o", path)
 
     def test_limits_of_this_machine_turn_speeds_into_shares(self):
         cache = self.folder / "limits.json"
@@ -94,8 +96,11 @@ class Bench(unittest.TestCase):
             cache.write_text("damaged")
             done = strata("bench", MODEL, *FEW, *TINY)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn(f"note: {cache}: it is no JSON object: measuring anew",
-                          done.stderr.decode())
+            self.assertIn(f"note: {cache}: it is no JSON object (strata profile measures anew); "
+                          "speeds are given without", done.stderr.decode())
+            self.assertIsNone(self.answer(*TINY)["limits"])
+            self.assertEqual(cache.read_text(), "damaged")
+            self.assertEqual(strata("profile").returncode, 0)
             limits = self.answer(*TINY)["limits"]
             self.assertEqual(json.loads(cache.read_text())["version"], 1)
             self.assertGreater(limits["read_bandwidth"], 1e8)
@@ -165,6 +170,7 @@ class Bench(unittest.TestCase):
                            ("garbage", r"no result of this test: [{\x1b[31m"),
                            ("other", "`n_gen` is 1 where 0 was asked for"),
                            ("absurd", "avg_ts is '1E300'"),
+                           ("dead", "avg_ts is '1E-300'"),
                            ("hang", "took longer than 1 s")]:
             self.refused(word, *TINY, "--peer", FAKE, "--peer-args", f"--fake {fake}",
                          "--peer-limit", 1)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A llama-bench or, where -npl is given, a llama-batched-bench that computes nothing.
 
-`--fake` makes it hostile: fail, hang, garbage, absurd or other, which is a result of another test.
+`--fake` makes it hostile: fail, hang, garbage, absurd, dead or other, a result of another test.
 Every call adds its arguments as a line of JSON to the file of `--log`. By its file's name it is
 old, without depths and JSON for batches, or loud: help ends with 1, tables go to standard error.
 """
@@ -30,7 +30,7 @@ def single(given):
     prompt, generated = map(int, given.gp.split(",")) if given.gp else (given.p, given.n)
     if given.fake == "other":
         generated += 1
-    speed = 1e300 if given.fake == "absurd" else 100.5
+    speed = {"absurd": 1e300, "dead": 1e-300}.get(given.fake, 100.5)
     result = {"n_prompt": prompt, "n_gen": generated, "avg_ts": speed}
     if not given.gp:
         result["n_depth"] = given.d or 0

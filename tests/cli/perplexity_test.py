@@ -7,7 +7,7 @@ import pathlib
 import tempfile
 import unittest
 
-from support import INSTRUCT, ROOT, main, needs, strata
+from support import INSTRUCT, ROOT, main, needs, strata, strata_in_shell
 
 TEXT = ROOT / "ARCHITECTURE.md"
 CHUNK = 64
@@ -84,6 +84,11 @@ class Perplexity(unittest.TestCase):
         done = self.ask(text="/dev/zero")
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"/dev/zero has more than 256", done.stderr)
+
+    def test_a_closed_standard_input_is_said_to_be_unreadable(self):
+        done = strata_in_shell("<&-", "perplexity", INSTRUCT, "/dev/stdin")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"cannot read /dev/stdin: ", done.stderr)
 
     def test_a_text_that_is_not_utf8_gets_a_note_with_the_line(self):
         self.saved.write_bytes(b"Salt.\n" * 200 + b"\xc3\n" * 50)

@@ -9,6 +9,7 @@ import pathlib
 import struct
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 import zipfile
@@ -341,6 +342,37 @@ class SameName(Case):
                              words="another process is fetching it from .*/a/n.gguf")
             first.kill()
 
+    def test_a_pull_that_another_overtook_leaves_nothing(self):
+        overtaken = threading.Event()
+        def wait(to):
+            overtaken.wait(support.PATIENCE)
+            to.serve(MODEL)
+        self.web.pages.update({"/a/n.gguf": wait, "/b/n.gguf": OTHER})
+        pulls = []
+        for source in "/a/n.gguf", "/b/n.gguf":
+            pulls.append(subprocess.Popen([support.PROGRAM, "pull", self.url(source)],
+                                          env=self.environment, stdout=subprocess.DEVNULL,
+                                          stderr=subprocess.PIPE))
+            while not self.web.headers_of("/a/n.gguf"):
+                time.sleep(0.01)
+        self.assertIn(b"waiting for it", pulls[1].stderr.readline())
+        overtaken.set()
+        notes = [one.communicate()[1] for one in pulls]
+        self.assertEqual([one.returncode for one in pulls], [0, 1], notes)
+        self.assertIn(b"is there already, from", notes[1])
+        self.assertEqual(self.files(), ["m.gguf", "n.gguf"])
+        self.assertEqual(self.strata("ls").stderr, b"")
+
+    def test_a_link_where_the_source_is_kept_is_not_followed(self):
+        victim = self.home / "victim"
+        victim.write_text("mine")
+        for record in "n.gguf.source", "n.gguf.partial.source":
+            (self.folder / record).symlink_to(victim)
+        self.web.pages["/a/n.gguf"] = MODEL
+        self.assertEqual(self.pulled(self.url("/a/n.gguf")).read_bytes(), MODEL)
+        self.assertEqual(victim.read_text(), "mine")
+        self.assertEqual(self.strata("ls", "--verify").returncode, 0)
+
     def test_what_changed_at_its_source_is_refused_or_replaces_it(self):
         self.web.pages["/a/m.gguf"] = lambda to: to.serve(OTHER, etag='"2"')
         self.keeps("is another file than", "/a/m.gguf")
@@ -504,7 +536,13 @@ class Packages(Case):
         settings = self.home / "pip.conf"
         settings.write_text(f"[global]\nindex-url = {self.web.url}/simple\n")
         self.environment["PIP_CONFIG_FILE"] = str(settings)
-        self.assertEqual(self.pulled("pypi:my-model").read_bytes(), MODEL)
+        (self.home / "pip.py").write_text(
+            "open('ran', 'w'); print('--index-url <url> (default http://127.0.0.1:9/)')")
+        self.environment["PYTHONPATH"] = str(self.home)
+        done = strata("pull", "pypi:my-model", env=self.environment, cwd=self.home)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(pathlib.Path(done.stdout.decode().rstrip("\n")).read_bytes(), MODEL)
+        self.assertFalse((self.home / "ran").exists())
 
     def test_an_index_in_html_does_as_well(self):
         wheel = self.wheel({"m.gguf": MODEL})

@@ -115,12 +115,37 @@ class OneAnswer(unittest.TestCase):
                 (["run", "-m", TINY, "hi"], b"-m is no option of strata run; the model is"),
                 (["run", TINY, "-p", "hi"], b"the prompt comes after the model"),
                 (["run", TINY, "-ngl", "99", "hi"], b"Strata computes on the CPU"),
+                (["run", "-hf", "a/b"], b"-hf is no option of strata run; fetch the model"),
+                (["-hf", "a/b"], b"-hf is no option of strata; fetch the model"),
+                (["-m", TINY, "-p", "hi"], b"-m is no option of strata; the model is"),
+                (["chat"], b"strata run MODEL without a prompt is a chat"),
+                (["serve"], b"no command 'serve'; strata --help lists all"),
                 (["show", ""], b"the name of the model is empty"),
                 (["run", "", "hi"], b"the name of the model is empty")]:
             done = strata(*arguments)
             self.assertIn(done.returncode, (1, 2))
             self.assertIn(words, done.stderr)
             self.assertEqual(done.stderr.count(b"\n"), 1)
+
+    def test_empty_values_are_refused_not_dropped(self):
+        for arguments in (["run", TINY, "hi", "--stop"], ["run", TINY, "hi", "--template"],
+                          ["bench", TINY, "--peer"], ["bench", TINY, "--peer-name"],
+                          ["bench", TINY, "--batch", "2", "--peer-batched"], ["bench", TINY, "-o"],
+                          ["logits", TINY, "--tokens", "1", "-o"], ["pull", "pypi:a", "--index"],
+                          ["perplexity", TINY, TINY, "--save-logits"]):
+            done = strata(*arguments, "")
+            self.assertEqual((done.returncode, done.stdout), (2, b""), arguments)
+            self.assertIn(arguments[-1].encode(), done.stderr)
+            self.assertIn(b"its value is empty", done.stderr)
+
+    def test_errors_are_said_once_and_as_errors(self):
+        model = support.ROOT / "tests/data/bert.gguf"
+        for redirection in "> /dev/full", ">&-":
+            done = support.strata_in_shell(redirection, "embed", model, "salt")
+            self.assertEqual((done.returncode, done.stderr.count(b"standard output")), (1, 1))
+        done = strata("template", TINY, "--messages", "nowhere")
+        self.assertEqual(done.returncode, 1)
+        self.assertTrue(done.stderr.startswith(b"error: "), done.stderr)
 
     def test_more_threads_than_processors_get_a_warning(self):
         done = run(TINY, "-n", 1, "-t", 1000, "hello")
@@ -131,7 +156,7 @@ class OneAnswer(unittest.TestCase):
         done = run(TINY, "-n", 1, "--logit-bias", "511=1000", "--verbose", "hello")
         self.assertEqual((done.returncode, done.stdout.strip()), (0, b""))
         self.assertIn(b"note: the model ended its answer at once", done.stderr)
-        self.assertRegex(done.stderr, rb"prompt +\d+ tokens in [\d.]*[1-9]\d* s")
+        self.assertRegex(done.stderr, rb"prompt +\d+ tokens in [\d.]+ s, [\d.]+ tokens/s")
 
     def test_says_when_the_context_is_full(self):
         done = strata("run", TINY, "-c", 64, "--greedy", "--logit-bias", "511=-inf", "hello")
