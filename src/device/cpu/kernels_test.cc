@@ -28,7 +28,7 @@ const KernelTable& plain_tile_kernels() {
   return kernels;
 }
 
-std::vector<const KernelTable*> all_kernels() {
+std::vector<const KernelTable*> kernels_and_tiles() {
   auto tables = testing::all_kernels();
   tables.push_back(&plain_tile_kernels());
   return tables;
@@ -139,7 +139,7 @@ TEST_P(EveryFormat, MatMulGivesTheSameBitsOnEveryIsa) {
       for (const std::int64_t count : {1, 2, 3, 4, 5, 11}) {
         const Activations a(kScalarKernels, ops->activation, count, columns, 11);
         const auto expected = multiply(kScalarKernels, m, a);
-        for (const KernelTable* kernels : all_kernels()) {
+        for (const KernelTable* kernels : kernels_and_tiles()) {
           SCOPED_TRACE(kernels->name);
           expect_same_bits(multiply(*kernels, m, a), expected);
         }
@@ -153,7 +153,7 @@ TEST_P(EveryFormat, MatMulOfManyRowsGivesTheSameBitsOnEveryIsa) {
   const Matrix m(GetParam(), 83, 768, 7);
   const Activations a(kScalarKernels, ops->activation, 131, m.columns, 11);
   const auto expected = multiply(kScalarKernels, m, a);
-  for (const KernelTable* kernels : all_kernels()) {
+  for (const KernelTable* kernels : kernels_and_tiles()) {
     SCOPED_TRACE(kernels->name);
     expect_same_bits(multiply(*kernels, m, a, 0), expected);
     expect_same_bits(multiply(*kernels, m, a, 72), expected);
@@ -167,7 +167,7 @@ TEST_P(EveryFormat, MatMulGivesTheSameBitsForEveryNumberOfRows) {
   Activations a(kScalarKernels, find_format(GetParam())->activation, kMost, m.columns, 11);
   const auto pointers = a.pointers;
   const auto expected = multiply(kScalarKernels, m, a);
-  for (const KernelTable* kernels : all_kernels())
+  for (const KernelTable* kernels : kernels_and_tiles())
     for (std::int64_t count = 1; count <= kMost; ++count) {
       SCOPED_TRACE(fmt::format("{}, {} rows", kernels->name, count));
       a.pointers.assign(pointers.begin(), pointers.begin() + count);
@@ -192,7 +192,7 @@ TEST_P(EveryFormat, MatMulGivesTheSameBitsAtTheEndsOfTheIntegers) {
         for (int i = 0; i < 5; ++i) a.add_row(kScalarKernels, ops->activation, x.data());
         for (const auto& row : a.rows) a.pointers.push_back(row.data());
         const auto expected = multiply(kScalarKernels, m, a);
-        for (const KernelTable* kernels : all_kernels())
+        for (const KernelTable* kernels : kernels_and_tiles())
           expect_same_bits(multiply(*kernels, m, a), expected);
       }
 }
@@ -200,7 +200,7 @@ TEST_P(EveryFormat, MatMulGivesTheSameBitsAtTheEndsOfTheIntegers) {
 TEST_P(EveryFormat, MatMulOfOneRowEqualsTheSameRowInABatch) {
   const auto* ops = find_format(GetParam());
   const Matrix m(GetParam(), 24, 4096 + 256, 3);
-  for (const KernelTable* kernels : all_kernels()) {
+  for (const KernelTable* kernels : kernels_and_tiles()) {
     const Activations all(*kernels, ops->activation, 7, m.columns, 5);
     const auto batch = multiply(*kernels, m, all);
     for (std::size_t i = 0; i < 7; ++i) {
@@ -264,7 +264,7 @@ TEST(Kernels, EveryHalfIsReadTheSameOnEveryIsa) {
   const void* const activations = &one;
   for (const FormatId id : {FormatId::F16, FormatId::BF16}) {
     std::vector<float> first;
-    for (const KernelTable* kernels : all_kernels()) {
+    for (const KernelTable* kernels : kernels_and_tiles()) {
       std::vector<float> out(kHalves);
       float* const target = out.data();
       kernels->matmul[static_cast<std::size_t>(id)](
@@ -286,7 +286,7 @@ TEST(Kernels, QuantizedActivationsMatchTheReferenceOnEveryIsa) {
   std::vector<Q8Block256> large(4);
   quantize_q8x32(x.data(), 1024, small.data());
   quantize_q8x256(x.data(), 1024, large.data());
-  for (const KernelTable* kernels : all_kernels()) {
+  for (const KernelTable* kernels : kernels_and_tiles()) {
     std::vector<Q8Block32> got_small(32);
     std::vector<Q8Block256> got_large(4);
     kernels->quantize_q8x32(x.data(), 1024, got_small.data());
@@ -299,7 +299,7 @@ TEST(Kernels, QuantizedActivationsMatchTheReferenceOnEveryIsa) {
 TEST(Kernels, ANotANumberPoisonsItsBlockInsteadOfVanishing) {
   auto x = noise(256, 1);
   x[100] = std::nanf("");
-  for (const KernelTable* kernels : all_kernels()) {
+  for (const KernelTable* kernels : kernels_and_tiles()) {
     std::vector<Q8Block32> small(8);
     Q8Block256 large;
     kernels->quantize_q8x32(x.data(), 256, small.data());
@@ -314,7 +314,7 @@ TEST(Kernels, RowFunctionsMatchDoubleArithmeticAndEachOther) {
     const auto size = static_cast<std::size_t>(n);
     const auto x = noise(size, 2, 4.0f), w = noise(size, 3, 4.0f);
     std::vector<float> first_norm, first_silu, first_gelu, first_sigmoid, first_clamped;
-    for (const KernelTable* kernels : all_kernels()) {
+    for (const KernelTable* kernels : kernels_and_tiles()) {
       std::vector<float> norm(size), silu(size), gelu(size), sigmoid(size), clamped(size);
       kernels->rms_norm(x.data(), w.data(), 1e-5f, n, norm.data());
       kernels->gate_silu(x.data(), w.data(), n, silu.data());
@@ -349,7 +349,7 @@ TEST(Kernels, RowFunctionsMatchDoubleArithmeticAndEachOther) {
 }
 
 TEST(Kernels, SoftcapIsCapTimesTanh) {
-  for (const KernelTable* kernels : all_kernels()) {
+  for (const KernelTable* kernels : kernels_and_tiles()) {
     std::vector<float> x = {-1e30f, -80, -3, -0.01f, 0, 0.01f, 3, 80, 1e30f, 5};
     auto y = x;
     kernels->softcap(y.data(), 30.0f, 10);
