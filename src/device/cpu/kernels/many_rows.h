@@ -50,7 +50,7 @@ class RegisterTiles {
   // sums[r] = (starts ? 0 : sums[r]) + the panels' products with blocks `block` of rows[r].
   void multiply(const Panel<V>* panels, int cells, const void* const* rows, std::int64_t count,
                 std::int64_t block, int parts, bool starts, Sums& sums) const {
-    for_tiles<V::kTileRows>(count, [&](auto tile, std::int64_t r) {
+    for_tiles<kTileRows>(count, [&](auto tile, std::int64_t r) {
       tile_row<tile>(panels, cells, rows + r, block, parts, starts, &sums[r]);
     });
   }
@@ -58,6 +58,10 @@ class RegisterTiles {
  private:
   using S = decltype(panel_shape_of<V, F>());
   using Row = float[kCells][V::kWidth];
+  // Codes with a sign are made ready for each tile, so that more rows pay more than more cells.
+  static constexpr bool kTall = S::kSigned && !V::kRaised && V::kTileCells == 2;
+  static constexpr int kTileRows = kTall ? 2 * V::kTileRows : V::kTileRows;
+  static constexpr int kTileCells = kTall ? 1 : V::kTileCells;
 
   template <int R>
   static void tile_row(const Panel<V>* panels, int cells, const void* const* rows,
@@ -65,8 +69,8 @@ class RegisterTiles {
     const A* a[R];
     for (int i = 0; i < R; ++i) a[i] = static_cast<const A*>(rows[i]) + block;
     int c = 0;
-    for (; c + V::kTileCells <= cells; c += V::kTileCells)
-      tile<V::kTileCells, R>(panels, c, a, parts, starts, sums);
+    for (; c + kTileCells <= cells; c += kTileCells)
+      tile<kTileCells, R>(panels, c, a, parts, starts, sums);
     for (; c < cells; ++c) tile<1, R>(panels, c, a, parts, starts, sums);
   }
 
