@@ -133,8 +133,8 @@ struct Constant {
   [[gnu::always_inline]] constexpr operator int() const { return kValue; }
 };
 
-// Builds whose speed does not count keep their loops: spelled out, with all that a sanitizer checks,
-// they took compilers minutes.
+// Builds whose speed does not count keep their loops: spelled out, with all that a sanitizer
+// checks, they took compilers minutes.
 #ifdef STRATA_ROLLED_LOOPS
 constexpr bool kMaySpellOut = false;
 #else
