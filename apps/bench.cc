@@ -10,6 +10,7 @@
 #include "base/printable.h"
 #include "bench_peer.h"
 #include "bench_run.h"
+#include "child_process.h"
 #include "commands.h"
 #include "describe.h"
 #include "device/cpu/isa_select.h"
@@ -31,6 +32,7 @@ constexpr std::string_view kBytesCounted =
     "weights per step, experts as if equally likely; cache per sequence";
 constexpr std::string_view kOperationsCounted = "matrix products, 2 per multiply-add";
 constexpr std::int32_t kPeerLimit = 1800;
+constexpr std::chrono::seconds kProfileLimit{60};
 
 struct Options {
   std::string model;
@@ -43,6 +45,7 @@ struct Options {
   std::uint64_t seed = 1;
   bool as_json = false;
   bool as_csv = false;
+  bool with_limits = false;
   std::string output;
   PeerOptions peer;
   std::optional<std::int32_t> peer_limit;
@@ -119,6 +122,7 @@ class Bench {
   Status run_group(const std::vector<BenchTest>& tests, bool time_loads);
   EngineOptions engine_options(const std::vector<BenchTest>& tests) const;
   Status load(const EngineOptions& options, bool timed);
+  Result<BenchLimits> measure_limits() const;
   Status run_test(BenchRunner& runner, const BenchTest& test);
 
   const Options& options_;
@@ -132,6 +136,7 @@ Status Bench::describe_machine() {
   STRATA_ASSIGN(const KernelTable* kernels, select_kernels(options_.engine.isa));
   report_.machine = {cpu_name(), kernels->name, probe_machine().physical_cores,
                      options_.engine.threads, memory_total()};
+  if (options_.with_limits) return {};
   const auto limits = current_limits();
   if (!limits.ok())
     say("note: {}; speeds are given without their shares of the machine's\n",
@@ -165,17 +170,37 @@ Status Bench::load(const EngineOptions& options, bool timed) {
   return {};
 }
 
-// One repetition after the other, ours and the peer's in turn, so that what slows the machine for a
-// while slows both. The first run of ours counts for nothing; a deep one starts shallow.
+// By a process of its own, whose memory is not counted as ours.
+Result<BenchLimits> Bench::measure_limits() const {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return io_error("/proc/self/exe: {}", error.message());
+  const BenchMachine& machine = report_.machine;
+  STRATA_ASSIGN(const ChildOutput output,
+                run_child({program.string(), "profile", "--json", "--threads",
+                           std::to_string(machine.threads), "--isa", machine.isa},
+                          kProfileLimit));
+  STRATA_ASSIGN(const MachineLimits limits, parse_limits(output.text));
+  return *limits_of(limits, machine);
+}
+
+// One repetition after the other, limits, ours and the peer's in turn, so that what slows the
+// machine for a while slows all. The first run of ours counts for nothing; a deep one starts
+// shallow.
 Status Bench::run_test(BenchRunner& runner, const BenchTest& test) {
   BenchTest warm_up = test;
   if (!test.batched) warm_up.depth = 0;
   STRATA_TRY(runner.measure(warm_up).status());
-  BenchRow row{test, {}, {}};
+  BenchRow row;
+  row.test = test;
   Progress progress(test.name());
   for (std::int32_t i = 0; i < options_.repetitions; ++i) {
     progress.update(static_cast<std::uint64_t>(i),
                     static_cast<std::uint64_t>(options_.repetitions));
+    if (options_.with_limits) {
+      STRATA_ASSIGN(const BenchLimits limits, measure_limits());
+      row.limits.push_back(limits);
+    }
     STRATA_ASSIGN(const Sample sample, runner.measure(test));
     row.samples.push_back(sample);
     if (!peer_.takes(test)) continue;
@@ -311,6 +336,9 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_flag("--csv", options->as_csv, "Print a line per test")->excludes(as_json);
   command->add_option("--output,-o", options->output, "Write to this new file instead")
       ->check(refuse_empty);
+  command->add_flag("--limits", options->with_limits,
+                    "Measure the machine's limits in turn with every repetition, instead of taking "
+                    "those of strata profile");
   add_peer(*command, *options);
   add_engine_options(*command, options->engine);
   command->remove_option(command->get_option("--context"));  // what the tests take

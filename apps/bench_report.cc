@@ -57,6 +57,11 @@ std::string write_json(const json::value& value, std::size_t indent, std::size_t
                      std::string(indent, ' '), close);
 }
 
+json::object limits_json(const BenchLimits& limits) {
+  return {{"read_bandwidth", rounded(limits.read_bandwidth)},
+          {"int8_ops", rounded(limits.int8_ops)}};
+}
+
 json::object row_json(const BenchRow& row) {
   const BenchTest& test = row.test;
   json::object out{{"test", test.name()},
@@ -68,6 +73,7 @@ json::object row_json(const BenchRow& row) {
                    {"tokens_per_second", spread_json(row.rates())},
                    {"bytes_per_second", rounded(row.bytes_per_second())},
                    {"operations_per_second", rounded(row.operations_per_second())}};
+  if (const auto limits = row.own_limits()) out["limits"] = limits_json(*limits);
   if (row.peer.empty()) return out;
   out["peer_tokens_per_second"] = spread_json(row.peer);
   out["ratio"] = rounded(spread_of(row.rates()).median / spread_of(row.peer).median);
@@ -118,7 +124,7 @@ std::string bench_table(const BenchReport& report) {
   text += columns({"test", "tokens/s", "lowest", "highest", "GB/s", "of limit", "GOP/s", "of limit",
                    "peer", "ratio"});
   const BenchLimits limits = report.limits.value_or(BenchLimits());
-  for (const BenchRow& row : report.rows) text += row_line(row, limits);
+  for (const BenchRow& row : report.rows) text += row_line(row, row.own_limits().value_or(limits));
   if (!report.load_seconds.empty()) {
     const Spread load = spread_of(report.load_seconds);
     text += fmt::format("{:<18} {:>8.3f} s ({:.3f} to {:.3f})\n", "load", load.median, load.lowest,
@@ -141,9 +147,7 @@ std::string bench_json(const BenchReport& report) {
                    {"limits", nullptr},
                    {"model", report.model},
                    {"settings", report.settings}};
-  if (report.limits)
-    out["limits"] = json::object{{"read_bandwidth", rounded(report.limits->read_bandwidth)},
-                                 {"int8_ops", rounded(report.limits->int8_ops)}};
+  if (report.limits) out["limits"] = limits_json(*report.limits);
   json::array rows;
   for (const BenchRow& row : report.rows) rows.push_back(row_json(row));
   out["rows"] = std::move(rows);

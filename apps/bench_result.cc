@@ -40,6 +40,16 @@ double BenchRow::bytes_per_second() const {
   return spread_of(std::move(values)).median;
 }
 
+std::optional<BenchLimits> BenchRow::own_limits() const {
+  if (limits.empty()) return std::nullopt;
+  const auto median = [&](double BenchLimits::*of) {
+    std::vector<double> values;
+    for (const BenchLimits& each : limits) values.push_back(each.*of);
+    return spread_of(std::move(values)).median;
+  };
+  return BenchLimits{median(&BenchLimits::read_bandwidth), median(&BenchLimits::int8_ops)};
+}
+
 double BenchRow::operations_per_second() const {
   std::vector<double> values;
   for (const Sample& sample : samples) values.push_back(sample.work.operations / sample.seconds);

@@ -43,14 +43,21 @@ struct Spread {
 };
 Spread spread_of(std::vector<double> values);  // REQUIRES: not empty
 
+// What the machine does at most with as many threads.
+struct BenchLimits {
+  double read_bandwidth = 0;  // bytes/s
+  double int8_ops = 0;        // ops/s; 0 where the peak of the ISA in use was not measured
+};
 struct BenchRow {
   BenchTest test;
   std::vector<Sample> samples;
-  std::vector<double> peer;  // tokens/s; empty where no peer was asked
+  std::vector<double> peer;         // tokens/s; empty where no peer was asked
+  std::vector<BenchLimits> limits;  // measured in turn with the samples; empty where not asked
 
   std::vector<double> rates() const;
   double bytes_per_second() const;  // median
   double operations_per_second() const;
+  std::optional<BenchLimits> own_limits() const;  // medians of `limits`
 };
 
 struct BenchMachine {
@@ -61,11 +68,6 @@ struct BenchMachine {
   Bytes memory = 0;
 };
 
-// What the machine does at most with as many threads.
-struct BenchLimits {
-  double read_bandwidth = 0;  // bytes/s
-  double int8_ops = 0;        // ops/s; 0 where the peak of the ISA in use was not measured
-};
 // Of the fewest measured threads that are not fewer, or else of the most.
 std::optional<BenchLimits> limits_of(const MachineLimits& measured, const BenchMachine& machine);
 

@@ -54,7 +54,9 @@ Result<ThreadLimits> limits_of_threads(const json::value& value, int before) {
   return limits;
 }
 
-Result<MachineLimits> parse(std::string_view text) {
+}  // namespace
+
+Result<MachineLimits> parse_limits(std::string_view text) {
   boost::system::error_code error;
   const json::value value = json::parse({text.data(), text.size()}, error);
   const json::object* object = error ? nullptr : value.if_object();
@@ -72,11 +74,8 @@ Result<MachineLimits> parse(std::string_view text) {
     STRATA_ASSIGN(const ThreadLimits of, limits_of_threads(entry, before));
     limits.by_threads.push_back(of);
   }
-  if (limits.by_threads.front().threads != 1) return corrupt("`by_threads` lacks one thread");
   return limits;
 }
-
-}  // namespace
 
 json::object to_json(const MachineLimits& limits) {
   json::array by_threads;
@@ -97,7 +96,7 @@ Result<MachineLimits> load_limits(const std::string& path) {
   if (file.size() > kLargestFile) return corrupt("{}: it is too large", printable(path));
   std::string text(static_cast<std::size_t>(file.size()), '\0');
   STRATA_TRY(file.read_exactly(0, {reinterpret_cast<std::uint8_t*>(text.data()), text.size()}));
-  auto limits = parse(text);
+  auto limits = parse_limits(text);
   if (!limits.ok()) return limits.status().with_context(printable(path));
   return limits;
 }
@@ -133,7 +132,7 @@ Result<MeasuredMachine> this_machine() {
 Result<MachineLimits> measure(const MeasuredMachine& machine) {
   say("Measuring with up to {} thread{}; nothing else should run meanwhile.\n", machine.cores,
       machine.cores == 1 ? "" : "s");
-  return measure_limits(*machine.kernels, machine.cores);
+  return measure_limits(*machine.kernels, measured_threads(machine.cores));
 }
 
 Result<MachineLimits> usable_limits(const std::string& path, const MeasuredMachine& machine) {

@@ -11,6 +11,8 @@
 namespace strata::apps {
 
 boost::json::object to_json(const MachineLimits& limits);
+// What to_json() makes, else kCorrupt.
+Result<MachineLimits> parse_limits(std::string_view text);
 
 // Fails with kNotFound where there is no file, and with kCorrupt where it is damaged or of another
 // version.

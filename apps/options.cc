@@ -66,6 +66,14 @@ Result<Bytes> parse_size(std::string_view text) {
   return static_cast<Bytes>(value * static_cast<double>(scale));
 }
 
+CLI::Option* add_isa_option(CLI::App& command, Isa& isa) {
+  return command
+      .add_option_function<std::string>(
+          "--isa", [&isa](const std::string& name) { isa = *isa_by_name(name); },
+          "Kernels (default: the best that the processor runs)")
+      ->check(CLI::IsMember(isa_names()));
+}
+
 void add_engine_options(CLI::App& command, EngineOptions& options) {
   command
       .add_option_function<int>(
@@ -76,11 +84,7 @@ void add_engine_options(CLI::App& command, EngineOptions& options) {
           },
           "Threads that compute (default or 0: one per physical core)")
       ->check(CLI::Range(0, 1024));
-  command
-      .add_option_function<std::string>(
-          "--isa", [&options](const std::string& name) { options.isa = *isa_by_name(name); },
-          "Kernels (default: the best that the processor runs)")
-      ->check(CLI::IsMember(isa_names()));
+  add_isa_option(command, options.isa);
   command
       .add_option("--context,-c", options.context,
                   "Tokens of the context (default: the model's, as far as memory allows)")

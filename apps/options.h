@@ -9,6 +9,8 @@
 
 namespace strata::apps {
 
+CLI::Option* add_isa_option(CLI::App& command, Isa& isa);
+
 // --threads, --isa, --context, --memory, --reference, --cache, --step-rows.
 void add_engine_options(CLI::App& command, EngineOptions& options);
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "device/cpu/isa_select.h"
 #include "limits_cache.h"
 #include "options.h"
 #include "say.h"
@@ -22,10 +23,29 @@ std::string table(const MachineLimits& limits) {
   return text;
 }
 
-Result<int> profile(bool in_json) {
+struct Options {
+  bool as_json = false;
+  int threads = 0;  // 0: all sizes of a team
+  Isa isa = Isa::kBest;
+};
+
+Status show(const MachineLimits& limits, bool as_json) {
+  return print(as_json ? boost::json::serialize(to_json(limits)) + "\n" : table(limits));
+}
+
+Result<int> profile_one(const Options& options) {
+  STRATA_ASSIGN(const KernelTable* kernels, select_kernels(options.isa));
+  const std::vector threads{options.threads};
+  STRATA_ASSIGN(const MachineLimits limits, measure_limits(*kernels, threads));
+  STRATA_TRY(show(limits, options.as_json));
+  return 0;
+}
+
+Result<int> profile(const Options& options) {
+  if (options.threads > 0) return profile_one(options);
   STRATA_ASSIGN(const MeasuredMachine machine, this_machine());
   STRATA_ASSIGN(const MachineLimits limits, measure(machine));
-  STRATA_TRY(print(in_json ? boost::json::serialize(to_json(limits)) + "\n" : table(limits)));
+  STRATA_TRY(show(limits, options.as_json));
   STRATA_ASSIGN(const std::string path, limits_path());
   STRATA_TRY(save_limits(limits, path));
   say("Saved for strata bench as {}.\n", path);
@@ -35,11 +55,16 @@ Result<int> profile(bool in_json) {
 }  // namespace
 
 void add_profile(CLI::App& app, int& exit_code) {
-  auto in_json = std::make_shared<bool>(false);
+  const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "profile", "Measure this machine: memory reads and arithmetic, by threads");
-  command->add_flag("--json", *in_json, "Print JSON, in bytes and operations per second");
-  set_action(*command, exit_code, [in_json] { return profile(*in_json); });
+  command->add_flag("--json", options->as_json, "Print JSON, in bytes and operations per second");
+  auto* const threads =
+      command
+          ->add_option("--threads,-t", options->threads, "With so many alone, which is not saved")
+          ->check(CLI::Range(1, 1024));
+  add_isa_option(*command, options->isa)->needs(threads);
+  set_action(*command, exit_code, [options] { return profile(*options); });
 }
 
 }  // namespace strata::apps

@@ -37,6 +37,11 @@ class ResultsTable(unittest.TestCase):
                       table({"a.json": result(limits=None, rows=rows)}))
         self.assertEqual(table({}), NONE + "\n")
 
+    def test_limits_measured_with_a_row_come_first(self):
+        rows = json.loads(result())["rows"]
+        rows[0]["limits"] = {"read_bandwidth": 2.5e10}
+        self.assertIn("| 25 | 100 % |", table({"a.json": result(rows=rows)}))
+
     def test_files_come_by_name_and_machines_apart(self):
         other = result(model={"file": "first.gguf"})
         text = table({"b.json": result(), "a.json": other})

@@ -33,7 +33,7 @@ def cell(text):
 
 def line(name, row, result):
     speed = row["tokens_per_second"]
-    limits = result["limits"] or {}
+    limits = row.get("limits") or result["limits"] or {}
     share = peer = peer_speed = ratio = ""
     if limits.get("read_bandwidth"):
         share = f"{100 * row['bytes_per_second'] / limits['read_bandwidth']:.0f} %"

@@ -109,7 +109,7 @@ std::vector<int> measured_threads(int most) {
   return counts;
 }
 
-Result<MachineLimits> measure_limits(const KernelTable& kernels, int most_threads,
+Result<MachineLimits> measure_limits(const KernelTable& kernels, std::span<const int> threads,
                                      const MeasureEffort& effort) {
   STRATA_ASSIGN(Bytes bytes, buffer_size(effort));
   bytes = round_up(bytes, kHugePage);
@@ -125,13 +125,12 @@ Result<MachineLimits> measure_limits(const KernelTable& kernels, int most_thread
   limits.cpu = cpu_name();
   limits.isa = kernels.name;
   limits.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
-  const std::vector<int> counts = measured_threads(most_threads);
   {
     // Touched first by all threads, so that the memory of every node serves.
-    ThreadTeam team(counts.back());
+    ThreadTeam team(threads.back());
     team.run([&](Worker& worker) { std::ranges::fill(part_of(words, worker), 1u); });
   }
-  for (const int count : counts) {
+  for (const int count : threads) {
     ThreadTeam team(count);
     STRATA_ASSIGN(const double bandwidth, read_rate(team, kernels, words, effort));
     limits.by_threads.push_back({

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct MachineLimits {
   std::string cpu;                       // as cpu_name() gives it
   std::string isa;                       // of the peaks; a name that --isa takes
   std::string date;                      // of the measurement, YYYY-MM-DD
-  std::vector<ThreadLimits> by_threads;  // threads ascending, from 1
+  std::vector<ThreadLimits> by_threads;  // threads ascending
 };
 
 // The team sizes worth measuring up to `most`: each about half again the one before.
@@ -34,9 +35,10 @@ struct MeasureEffort {
   int repetitions = 5;                       // of which the median counts
 };
 
-// Takes a few seconds, during which nothing else should run. Fails where there is too little memory
-// to look past the caches.
-Result<MachineLimits> measure_limits(const KernelTable& kernels, int most_threads,
+// For each of these team sizes, which ascend. Takes most of a second for each, during which nothing
+// else should run. Fails where there is too little memory to look past the caches.
+// REQUIRES: threads are not empty.
+Result<MachineLimits> measure_limits(const KernelTable& kernels, std::span<const int> threads,
                                      const MeasureEffort& effort = {});
 
 }  // namespace strata

@@ -24,7 +24,7 @@ TEST(Limits, OfEveryIsaAreMeasured) {
       .buffer_bytes = 4 * kMiB, .least_time = std::chrono::milliseconds(1), .repetitions = 3};
   for (const Isa isa : runnable_isas()) {
     const KernelTable& kernels = **select_kernels(isa);
-    const auto limits = measure_limits(kernels, 2, little);
+    const auto limits = measure_limits(kernels, std::vector{1, 2}, little);
     ASSERT_TRUE(limits.ok()) << limits.status().message();
     EXPECT_EQ(limits->cpu, cpu_name());
     EXPECT_EQ(limits->isa, kernels.name);
@@ -42,7 +42,7 @@ TEST(Limits, OfEveryIsaAreMeasured) {
 
 TEST(Limits, NeedMemoryToLookPastTheCaches) {
   const MeasureEffort absurd = {.buffer_bytes = Bytes{1} << 60};
-  const auto limits = measure_limits(**select_kernels(Isa::kScalar), 1, absurd);
+  const auto limits = measure_limits(**select_kernels(Isa::kScalar), std::vector{1}, absurd);
   EXPECT_EQ(limits.status().code(), StatusCode::kResourceExhausted);
 }
 

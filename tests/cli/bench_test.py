@@ -107,6 +107,13 @@ class Bench(unittest.TestCase):
             self.assertGreater(limits["int8_ops"], 1e8)
             self.assertIn(b" %", strata("bench", MODEL, *FEW, *TINY).stdout)
 
+    def test_limits_are_measured_in_turn_where_asked(self):
+        got = self.answer("-p", 0, "-n", 3, "--isa", "scalar", "--limits")
+        self.assertIsNone(got["limits"])
+        for row in got["rows"]:
+            self.assertGreater(row["limits"]["read_bandwidth"], 1e8)
+            self.assertGreater(row["limits"]["int8_ops"], 1e8)
+
     def test_options_that_leave_nothing_to_measure_are_refused(self):
         self.refused("nothing is asked for", "-p", 0, "-n", 0)
         self.refused("--step-rows", *TINY, "--batch", 32, "--step-rows", 32)

@@ -34,6 +34,12 @@ class Profile(unittest.TestCase):
             for rate in ("read_bandwidth", "int8_ops", "f32_ops"):
                 self.assertGreater(entry[rate], 1e6)
 
+    def test_one_team_is_measured_alone_and_not_saved(self):
+        got = json.loads(self.profile("--json", "-t", "2", "--isa", "scalar"))
+        self.assertEqual(got["isa"], "scalar")
+        self.assertEqual([entry["threads"] for entry in got["by_threads"]], [2])
+        self.assertFalse(self.cache.exists())
+
     def test_the_table_has_a_line_for_every_number_of_threads(self):
         lines = self.profile().splitlines()
         saved = self.saved()
