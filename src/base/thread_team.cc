@@ -7,9 +7,16 @@
 namespace strata {
 namespace {
 
-// A waiting thread pauses, then lets others have its processor and looks again, then sleeps: to be
-// woken may take as long as this, where the processor went idle.
-constexpr auto kAwake = std::chrono::microseconds(50);
+// A waiting thread pauses, then lets others have its processor and looks again, then sleeps. Where
+// nobody else wants the processor it waits for long, as to be woken takes long where a processor
+// went idle, and the longer the busier a virtual machine's host is. Another of the team soon gives
+// the processor back; a stranger keeps it for milliseconds, at every barrier, unless it is not
+// offered.
+using Clock = std::chrono::steady_clock;
+constexpr auto kAwake = std::chrono::microseconds(2000);
+constexpr auto kAwakeKeeping = std::chrono::microseconds(50);
+constexpr auto kLongGone = std::chrono::microseconds(1000);
+constexpr auto kKeeping = std::chrono::milliseconds(100);
 constexpr int kPauses = 32;  // a microsecond or so
 
 // Threads that arrive at one counter; more than this meet in groups first.
@@ -26,8 +33,17 @@ void ThreadTeam::Signal::raise() {
   if (sleepers.load() > 0) value.notify_all();
 }
 
-void ThreadTeam::Signal::wait_beyond(std::uint32_t old) {
-  using Clock = std::chrono::steady_clock;
+bool ThreadTeam::Patience::stays_awake(Clock::time_point since) {
+  const Clock::time_point now = Clock::now();
+  if (now < keeps_until) return now - since < kAwakeKeeping;
+  if (now - since >= kAwake) return false;
+  std::this_thread::yield();
+  const Clock::time_point back = Clock::now();
+  if (back - now >= kLongGone) keeps_until = back + kKeeping;
+  return true;
+}
+
+void ThreadTeam::Signal::wait_beyond(std::uint32_t old, Patience& patience) {
   const auto changes_soon = [&] {
     for (int i = 0; i < kPauses; ++i) {
       if (value.load(std::memory_order_acquire) != old) return true;
@@ -36,10 +52,9 @@ void ThreadTeam::Signal::wait_beyond(std::uint32_t old) {
     return false;
   };
   if (changes_soon()) return;
-  for (const auto end = Clock::now() + kAwake; Clock::now() < end;) {
-    std::this_thread::yield();
+  const Clock::time_point since = Clock::now();
+  while (patience.stays_awake(since))
     if (changes_soon()) return;
-  }
   sleepers.fetch_add(1);
   while (value.load() == old) value.wait(old);
   sleepers.fetch_sub(1);
@@ -67,7 +82,8 @@ ThreadTeam::ThreadTeam(int threads, std::vector<std::vector<int>> processors)
     : size_(std::max(threads, 1)),
       processors_(std::move(processors)),
       arrived_(static_cast<std::size_t>((size_ + kGroup - 1) / kGroup)),
-      shares_(static_cast<std::size_t>(size_)) {
+      shares_(static_cast<std::size_t>(size_)),
+      patience_(static_cast<std::size_t>(size_)) {
   for (int i = 1; i < size_; ++i) threads_.emplace_back([this, i] { loop(i); });
 }
 
@@ -112,7 +128,7 @@ void ThreadTeam::work_as(int index) {
 void ThreadTeam::loop(int index) {
   const ProcessorBinding binding(processors_of(index));
   for (std::uint32_t runs = 0;; ++runs) {
-    start_.wait_beyond(runs);
+    start_.wait_beyond(runs, patience_[static_cast<std::size_t>(index)]);
     if (stop_) return;
     work_as(index);
   }
@@ -137,7 +153,7 @@ void ThreadTeam::barrier(int index) {
   if (last_to_arrive(index))
     released_.raise();
   else
-    released_.wait_beyond(before);
+    released_.wait_beyond(before, patience_[static_cast<std::size_t>(index)]);
 }
 
 }  // namespace strata

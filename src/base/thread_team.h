@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -92,12 +93,19 @@ class ThreadTeam {
  private:
   friend class Worker;
 
+  // How a thread waits.
+  struct alignas(kSeparate) Patience {
+    // Until then it gives its processor to nobody: who had it last kept it long.
+    std::chrono::steady_clock::time_point keeps_until;
+    // Whether anything but pausing is worth while before it sleeps; gives way where it may.
+    bool stays_awake(std::chrono::steady_clock::time_point since);
+  };
   // A count that threads wait for. Raising it costs a system call only when some thread sleeps.
   struct alignas(kSeparate) Signal {
     std::atomic<std::uint32_t> value{0};
     std::atomic<int> sleepers{0};
     void raise();
-    void wait_beyond(std::uint32_t old);
+    void wait_beyond(std::uint32_t old, Patience& patience);
   };
   struct alignas(kSeparate) Arrivals {
     std::atomic<int> count{0};
@@ -123,8 +131,9 @@ class ThreadTeam {
   Signal start_;             // counts runs
   Signal released_;          // counts barriers
   Arrivals groups_arrived_;
-  std::vector<Arrivals> arrived_;  // by group
-  std::vector<Share> shares_;      // by worker
+  std::vector<Arrivals> arrived_;   // by group
+  std::vector<Share> shares_;       // by worker
+  std::vector<Patience> patience_;  // by worker
   std::vector<std::thread> threads_;
 };
 
