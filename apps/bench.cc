@@ -19,6 +19,7 @@
 #include "models/all.h"
 #include "options.h"
 #include "probe/machine.h"
+#include "probe/topology.h"
 #include "progress.h"
 #include "say.h"
 
@@ -260,10 +261,20 @@ Status write(const Options& options, const std::string& text) {
   return file.close();
 }
 
+// As many as the other commands take.
+int usual_threads() {
+  const HardwareProfile profile = probe_machine();
+  const int threads = default_threads(profile);
+  if (threads < profile.physical_cores)
+    say("note: {} thread{}: {}\n", threads, threads == 1 ? "" : "s",
+        explain_default_threads(profile));
+  return threads;
+}
+
 Result<int> run(Options options) {
   STRATA_TRY(check(options));
   options.peer.limit = std::chrono::seconds(options.peer_limit.value_or(kPeerLimit));
-  if (options.engine.threads == 0) options.engine.threads = probe_machine().physical_cores;
+  if (options.engine.threads == 0) options.engine.threads = usual_threads();
   STRATA_ASSIGN(const std::string path, find_model(options.model));
   STRATA_ASSIGN(const BenchReport report, Bench(options, path).run());
   const auto format = options.as_json ? bench_json : options.as_csv ? bench_csv : bench_table;

@@ -11,6 +11,7 @@
 #include "hub/json.h"
 #include "model_stores.h"
 #include "probe/machine.h"
+#include "probe/topology.h"
 #include "say.h"
 
 namespace strata::apps {
@@ -126,13 +127,15 @@ Result<std::string> limits_path() {
 
 Result<MeasuredMachine> this_machine() {
   STRATA_ASSIGN(const KernelTable* kernels, select_kernels(Isa::kBest));
-  return MeasuredMachine{cpu_name(), kernels, probe_machine().physical_cores};
+  const HardwareProfile profile = probe_machine();
+  return MeasuredMachine{cpu_name(), kernels, default_threads(profile),
+                         explain_default_threads(profile)};
 }
 
 Result<MachineLimits> measure(const MeasuredMachine& machine) {
-  say("Measuring with up to {} thread{}; nothing else should run meanwhile.\n", machine.cores,
-      machine.cores == 1 ? "" : "s");
-  return measure_limits(*machine.kernels, measured_threads(machine.cores));
+  say("Measuring with up to {} thread{} ({}); nothing else should run meanwhile.\n",
+      machine.threads, machine.threads == 1 ? "" : "s", machine.why_threads);
+  return measure_limits(*machine.kernels, measured_threads(machine.threads));
 }
 
 Result<MachineLimits> usable_limits(const std::string& path, const MeasuredMachine& machine) {
@@ -144,9 +147,9 @@ Result<MachineLimits> usable_limits(const std::string& path, const MeasuredMachi
   if (limits.isa != machine.kernels->name)
     return invalid_argument("{}: measured with {} kernels, where {} are the best here",
                             printable(path), printable(limits.isa), machine.kernels->name);
-  if (threads != machine.cores)
-    return invalid_argument("{}: measured with up to {} threads, where there are {} cores",
-                            printable(path), threads, machine.cores);
+  if (threads != machine.threads)
+    return invalid_argument("{}: measured with up to {} threads, where {} compute here ({})",
+                            printable(path), threads, machine.threads, machine.why_threads);
   return limits;
 }
 

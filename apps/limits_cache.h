@@ -26,7 +26,8 @@ Result<std::string> limits_path();
 struct MeasuredMachine {
   std::string cpu;
   const KernelTable* kernels = nullptr;  // the best that it runs
-  int cores = 0;
+  int threads = 0;                       // that compute unless somebody says otherwise
+  std::string why_threads;               // so many, for people
 };
 Result<MeasuredMachine> this_machine();
 // Takes a few seconds and says so on standard error.

@@ -98,7 +98,7 @@ TEST_F(LimitsCache, RefusesADamagedFileWithItsReason) {
 TEST_F(LimitsCache, RefusesTheLimitsOfAnotherMachine) {
   const std::string path = path_of("limits.json");
   const MachineLimits limits = sample();
-  const MeasuredMachine machine{limits.cpu, select_kernels(Isa::kScalar).value(), 2};
+  const MeasuredMachine machine{limits.cpu, select_kernels(Isa::kScalar).value(), 2, "so many cores"};
   const auto refusal = [&](const MachineLimits& other) {
     EXPECT_TRUE(save_limits(other, path).ok());
     return usable_limits(path, machine).status().message();
@@ -114,7 +114,7 @@ TEST_F(LimitsCache, RefusesTheLimitsOfAnotherMachine) {
   EXPECT_THAT(refusal(other), HasSubstr("with avx2 kernels, where scalar are"));
   other = limits;
   other.by_threads.pop_back();
-  EXPECT_THAT(refusal(other), HasSubstr("up to 1 threads, where there are 2 cores"));
+  EXPECT_THAT(refusal(other), HasSubstr("up to 1 threads, where 2 compute here (so many cores)"));
 }
 
 }  // namespace

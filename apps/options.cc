@@ -82,7 +82,8 @@ void add_engine_options(CLI::App& command, EngineOptions& options) {
             options.threads = threads;
             warn_of_too_many(threads);
           },
-          "Threads that compute (default or 0: one per physical core)")
+          "Threads that compute (default or 0: one per physical core, as far as a control group "
+          "allows)")
       ->check(CLI::Range(0, 1024));
   add_isa_option(command, options.isa);
   command
