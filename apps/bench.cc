@@ -256,7 +256,7 @@ Status check(const Options& options) {
 
 Status write(const Options& options, const std::string& text) {
   if (options.output.empty()) return print(text);
-  STRATA_ASSIGN(File file, File::create(options.output));
+  STRATA_ASSIGN(File file, create_output(options.output));
   STRATA_TRY(file.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}));
   return file.close();
 }

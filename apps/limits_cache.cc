@@ -108,7 +108,8 @@ Status save_limits(const MachineLimits& limits, const std::string& path) {
   std::error_code error;
   fs::create_directories(fs::path(path).parent_path(), error);  // if not, creating the file says so
   const auto write = [&]() -> Status {
-    STRATA_ASSIGN(File file, File::create(partial));
+    fs::remove(partial, error);  // a link would be written through
+    STRATA_ASSIGN(File file, File::create_new(partial));
     STRATA_TRY(file.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}));
     STRATA_TRY(file.close());
     fs::rename(partial, path, error);

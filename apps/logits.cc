@@ -161,8 +161,7 @@ Result<std::shared_ptr<Receiver>> submit(Engine& engine, const Options& options,
 
 // Raw little-endian f32 rows, in order of line and position, of sequences that run together.
 Status write_rows(Engine& engine, const Options& options, std::span<const Sequence> sequences) {
-  STRATA_TRY(check_new_file(options.output));
-  STRATA_ASSIGN(File out, File::create(options.output));
+  STRATA_ASSIGN(File out, create_output(options.output));
   std::vector<std::shared_ptr<Receiver>> receivers;
   Bytes offset = 0;
   Status status;
@@ -212,6 +211,7 @@ Status print_json(Engine& engine, const Options& options, std::span<const Sequen
 Result<int> run(Options options) {
   if (options.positions.find_first_not_of(" ,") == std::string::npos && options.greedy == 0)
     return invalid_argument("nothing is asked for; name --positions, --greedy or both");
+  if (!options.output.empty()) STRATA_TRY(check_new_file(options.output));
   STRATA_ASSIGN(const auto sequences, read_sequences(options));
   std::size_t longest = 0;
   for (const Sequence& sequence : sequences) longest = std::max(longest, sequence.tokens.size());

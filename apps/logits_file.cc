@@ -55,7 +55,7 @@ Status check(const LogitsFileHeader& h, const File& file) {
 
 Result<LogitsWriter> LogitsWriter::create(const std::string& path, const LogitsFileHeader& header,
                                           std::span<const TokenId> tokens) {
-  STRATA_ASSIGN(File file, File::create(path));
+  STRATA_ASSIGN(File file, create_output(path));
   const RawHeader raw{.header = header};
   STRATA_TRY(file.write(bytes_of(std::span(&raw, 1))));
   STRATA_TRY(file.write(bytes_of(tokens)));

@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <utility>
 
 #include "base/printable.h"
@@ -24,25 +23,6 @@ void warn_of_too_many(int threads) {
 }
 
 }  // namespace
-
-Status check_new_file(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (fs::is_regular_file(path, error))
-    return invalid_argument("{} is there already; remove it or name another file", printable(path));
-  if (fs::is_directory(path, error))
-    return invalid_argument("{} is a folder; name a file in it", printable(path));
-  if (fs::exists(path, error) && !fs::is_character_file(path, error))
-    return invalid_argument("{} is a pipe, a socket or a disk; name a new file", printable(path));
-  if (fs::is_symlink(path, error) && !fs::exists(path, error))
-    return invalid_argument(
-        "{} is a link to {}, which is not there; remove it or name another file", printable(path),
-        printable(fs::read_symlink(path, error).string()));
-  const std::string folder = fs::path(path).parent_path().string();
-  if (!folder.empty() && !fs::is_directory(folder, error))
-    return invalid_argument("{}: there is no folder {}", printable(path), printable(folder));
-  return {};
-}
 
 std::string refuse_empty(const std::string& text) {
   return text.empty() ? "its value is empty; give one, or leave the option out" : "";

@@ -14,9 +14,6 @@ CLI::Option* add_isa_option(CLI::App& command, Isa& isa);
 // --threads, --isa, --context, --memory, --reference, --cache, --step-rows.
 void add_engine_options(CLI::App& command, EngineOptions& options);
 
-// Refuses a path where a file lies or none can be made: what a command writes replaces nothing.
-Status check_new_file(const std::string& path);
-
 // A check of CLI11: the sentence that refuses an empty value, and nothing else.
 std::string refuse_empty(const std::string& text);
 

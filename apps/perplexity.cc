@@ -114,11 +114,13 @@ class Evaluation {
 
  private:
   Status open_files() {
-    if (!options_.save.empty()) {
-      STRATA_TRY(check_new_file(options_.save));
-      STRATA_ASSIGN(writer_, LogitsWriter::create(options_.save, header_, tokens_));
-    }
-    if (options_.against.empty()) return {};
+    if (!options_.against.empty()) STRATA_TRY(open_base());
+    if (options_.save.empty()) return {};
+    STRATA_ASSIGN(writer_, LogitsWriter::create(options_.save, header_, tokens_));
+    return {};
+  }
+
+  Status open_base() {
     STRATA_ASSIGN(reader_, LogitsReader::open(options_.against));
     STRATA_ASSIGN(const std::vector<TokenId> saved, reader_->tokens());
     if (!(reader_->header() == header_) || saved != tokens_)
@@ -208,6 +210,7 @@ Result<int> run(Options options) {
   if (options.engine.context == 0) options.engine.context = kDefaultChunk;
   if (options.engine.context < 4)
     return invalid_argument("--context {} is too short to score anything", options.engine.context);
+  if (!options.save.empty()) STRATA_TRY(check_new_file(options.save));
   STRATA_ASSIGN(const std::string path, find_model(options.model));
   STRATA_ASSIGN(ModelManifest manifest, ModelManifest::open(path));
   STRATA_ASSIGN(const auto tokenizer, Tokenizer::create(manifest.metadata()));

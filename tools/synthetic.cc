@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "base/file.h"
 #include "tools/synthetic_model.h"
 
 namespace {
@@ -49,7 +50,7 @@ int main(int argc, char** argv) {
   app.add_option("--format", format, "of the matrices: q4_0, q8_0, f16, ..., or q4_k_m")
       ->capture_default_str();
   app.add_option("--seed", seed)->capture_default_str();
-  app.add_option("path", path, "the file to write")->required();
+  app.add_option("path", path, "the new file to write")->required();
   CLI11_PARSE(app, argc, argv);
 
   auto shape = strata::synthetic_preset(preset);
@@ -57,6 +58,7 @@ int main(int argc, char** argv) {
   if (!architecture.empty()) shape->architecture = architecture;
   for (const SizeOption& option : sizes)
     if (option.value) (*shape).*option.size = *option.value;
-  const strata::Status status = strata::write_synthetic_model(*shape, format, seed, path);
+  strata::Status status = strata::check_new_file(path);
+  if (status.ok()) status = strata::write_synthetic_model(*shape, format, seed, path);
   return status.ok() ? 0 : fail(status);
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <limits>
 #include <system_error>
 
@@ -19,9 +20,14 @@ constexpr std::size_t kLargestCall = std::size_t{1} << 30;  // Linux moves at mo
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
+Status is_there(const std::string& path) {
+  return invalid_argument("{} is there already; remove it or name another file", printable(path));
+}
+
 Status cannot_open(const std::string& path, int error) {
   if (error == ENOENT || error == ENOTDIR)
     return not_found("{}: there is no such file", printable(path));
+  if (error == EEXIST) return is_there(path);
   return io_error("{}: cannot be opened: {}", printable(path), reason(error));
 }
 
@@ -109,6 +115,30 @@ Status File::close() {
   if (descriptor >= 0 && ::close(descriptor) != 0)
     return io_error("{}: closing failed: {}", printable(path_), reason(errno));
   return {};
+}
+
+Status check_new_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::is_regular_file(path, error)) return is_there(path);
+  if (fs::is_directory(path, error))
+    return invalid_argument("{} is a folder; name a file in it", printable(path));
+  if (fs::exists(path, error) && !fs::is_character_file(path, error))
+    return invalid_argument("{} is a pipe, a socket or a disk; name a new file", printable(path));
+  if (fs::is_symlink(path, error) && !fs::exists(path, error))
+    return invalid_argument(
+        "{} is a link to {}, which is not there; remove it or name another file", printable(path),
+        printable(fs::read_symlink(path, error).string()));
+  const std::string folder = fs::path(path).parent_path().string();
+  if (!folder.empty() && !fs::is_directory(folder, error))
+    return invalid_argument("{}: there is no folder {}", printable(path), printable(folder));
+  return {};
+}
+
+Result<File> create_output(const std::string& path) {
+  STRATA_TRY(check_new_file(path));
+  std::error_code error;
+  return std::filesystem::exists(path, error) ? File::create(path) : File::create_new(path);
 }
 
 }  // namespace strata

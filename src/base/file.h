@@ -49,4 +49,10 @@ class File {
   Bytes size_ = 0;
 };
 
+// Refuses a path where a file lies or none can be made: what a command writes replaces nothing.
+// A character device, such as /dev/null, takes what is written to it.
+Status check_new_file(const std::string& path);
+// Checks the same, and creates the file or opens the device.
+Result<File> create_output(const std::string& path);
+
 }  // namespace strata

@@ -63,6 +63,25 @@ TEST_F(FileTest, WhatIsNewReplacesNothingAndFollowsNoLink) {
   EXPECT_FALSE(File::create_new(path_).ok());
 }
 
+TEST_F(FileTest, OutputsReplaceNothingAndDevicesTakeThem) {
+  ASSERT_TRUE(create_output(path_).ok());
+  const auto refusal = [](const std::string& path) {
+    const Status status = check_new_file(path);
+    EXPECT_EQ(create_output(path).status().message(), status.message());
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refusal(path_), HasSubstr("is there already"));
+  EXPECT_THAT(refusal(::testing::TempDir()), HasSubstr("is a folder"));
+  EXPECT_THAT(refusal(path_ + ".none/file"), HasSubstr("there is no folder"));
+  fs::remove(path_);
+  fs::create_symlink(path_ + ".target", path_);
+  EXPECT_THAT(refusal(path_), HasSubstr("is a link to"));
+  fs::remove(path_);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_THAT(refusal(path_), HasSubstr("is a pipe"));
+  EXPECT_TRUE(create_output("/dev/null").ok());
+}
+
 TEST_F(FileTest, OpensRegularFilesOnly) {
   EXPECT_EQ(File::open(path_).status().code(), StatusCode::kNotFound);
   EXPECT_THAT(File::open(::testing::TempDir()).status().message(), HasSubstr("folder"));

@@ -169,11 +169,13 @@ Status GgufWriter::write_data(const ByteSink& sink, Bytes header_bytes) const {
 
 Status GgufWriter::write(const std::string& path) const {
   const std::string partial = path + ".partial";
+  std::error_code error;
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
+    return invalid_argument("{}: is not a regular file", printable(path));
+  STRATA_ASSIGN(File file, File::create_new(partial));
   const auto write_all = [&]() -> Status {
-    STRATA_ASSIGN(File file, File::create(partial));
     STRATA_TRY(write([&](std::span<const std::uint8_t> bytes) { return file.write(bytes); }));
     STRATA_TRY(file.close());
-    std::error_code error;
     std::filesystem::rename(partial, path, error);
     if (error) return io_error("{}: cannot be put in place: {}", printable(path), error.message());
     return {};

@@ -61,7 +61,8 @@ class GgufWriter {
   void add_tensor(std::string_view name, FormatId format, std::span<const std::uint64_t> shape,
                   TensorSource source);
 
-  // Writes beside `path` and renames at the end: whatever fails, `path` is left as it was.
+  // Writes beside `path` and renames at the end: whatever fails, `path` is left as it was. Refuses
+  // to replace what is no regular file, and anything at the place beside.
   Status write(const std::string& path) const;
   Status write(const ByteSink& sink) const;
 

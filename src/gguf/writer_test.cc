@@ -90,6 +90,15 @@ TEST(GgufWriter, RefusesTensorDataOfAnotherSize) {
   }
 }
 
+TEST(GgufWriter, ReplacesNeitherDevicesNorWhatLiesBeside) {
+  EXPECT_THAT(GgufWriter().write("/dev/null").message(), HasSubstr("not a regular file"));
+  const std::string path = (fs::path(::testing::TempDir()) / "beside.gguf").string();
+  ASSERT_TRUE(File::create(path + ".partial").ok());
+  EXPECT_THAT(GgufWriter().write(path).message(), HasSubstr(".partial is there already"));
+  EXPECT_TRUE(fs::remove(path + ".partial"));
+  EXPECT_FALSE(fs::exists(path));
+}
+
 TEST(GgufWriter, AFailedWriteLeavesTheOldFile) {
   const std::string path = (fs::path(::testing::TempDir()) / "kept.gguf").string();
   ASSERT_TRUE(GgufWriter().write(path).ok());

@@ -112,6 +112,9 @@ class Logits(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn(b"is there already", done.stderr)
             self.assertEqual(kept.read_text(), "1 2")
+            for early in (["logits", kept, "--tokens", "1", "--positions", "0", "--output", kept],
+                          ["perplexity", kept, kept, "--save-logits", kept]):
+                self.assertIn(b"is there already", strata(*early).stderr)  # before the model
 
     def test_a_full_device_is_an_error(self):
         model, _ = reference("llama")
