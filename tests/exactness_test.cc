@@ -1,6 +1,7 @@
 // The law of exactness: the logits of a token depend on its sequence alone, bit for bit, whatever
 // shares the step. Every architecture as stored and in Q8_0, and a dense model and a mixture in
-// every format, in every way a sequence can be computed.
+// every format, in every way a sequence can be computed; some of them on every ISA, too, and all
+// ISAs give the same bits.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -8,6 +9,7 @@
 #include <map>
 #include <random>
 
+#include "device/cpu/isa_select.h"
 #include "formats/all.h"
 #include "schedule/scheduler.h"
 #include "tests/model_fixture.h"
@@ -177,12 +179,15 @@ class Driver {
   std::vector<std::size_t> target_;
 };
 
-// Sixteen prompts whose lengths lie around every edge: the tile of 4 rows, the block of 32 tokens,
-// the attention partition of 256 positions, and past two of them.
-std::vector<std::vector<TokenId>> make_prompts() {
+// Lengths around every edge: the tile of 4 rows, the block of 32 tokens, the attention partition
+// of 256 positions, and past two of them; and a few of them, as the scalar kernels are slow.
+constexpr int kLengths[] = {1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 63, 65, 130, 257, 530};
+constexpr int kFewLengths[] = {3, 31, 32, 63, 64, 257};
+
+std::vector<std::vector<TokenId>> make_prompts(std::span<const int> lengths) {
   std::vector<std::vector<TokenId>> prompts;
   std::mt19937 random(99);
-  for (const int length : {1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 63, 65, 130, 257, 530}) {
+  for (const int length : lengths) {
     prompts.emplace_back();
     for (int i = 0; i < length; ++i) prompts.back().push_back(static_cast<TokenId>(random() % 500));
   }
@@ -216,13 +221,14 @@ class ExactnessLaw : public ::testing::TestWithParam<const char*> {
     return testing::load_model(path, options);
   }
 
-  void check_model(const std::string& path) {
-    const auto prompts = make_prompts();
-    auto one_thread = load(path, 1, 16);
+  // `alone` becomes what the prompts give one after the other.
+  void check_model(const std::string& path, Isa isa, std::span<const int> lengths,
+                   std::vector<Trace>& alone) {
+    const auto prompts = make_prompts(lengths);
+    auto one_thread = load(path, 1, 16, isa);
     ASSERT_TRUE(one_thread.ok()) << one_thread.status().message();
-    const auto alone =
-        Driver(**one_thread, {.name = "alone", .together = false}).run(prompts, kGenerated);
-    auto two_threads = load(path, 2, 16);
+    alone = Driver(**one_thread, {.name = "alone", .together = false}).run(prompts, kGenerated);
+    auto two_threads = load(path, 2, 16, isa);
     ASSERT_TRUE(two_threads.ok());
     const Mode modes[] = {
         {.name = "batched"},
@@ -240,19 +246,37 @@ class ExactnessLaw : public ::testing::TestWithParam<const char*> {
     check_forks(**two_threads, prompts, alone);
   }
 
+  void check_model(const std::string& path) {
+    std::vector<Trace> alone;
+    check_model(path, Isa::kBest, kLengths, alone);
+  }
+
+  void check_every_isa(const std::string& path) {
+    std::vector<Trace> expected, got;
+    for (const Isa isa : runnable_isas()) {
+      SCOPED_TRACE(select_kernels(isa).value()->name);
+      check_model(path, isa, kFewLengths, got);
+      if (HasFatalFailure()) return;
+      if (expected.empty()) expected = got;
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        expect_same(got[i], expected[i], fmt::format("prompt {}", i));
+    }
+  }
+
   static bool has_group(const LoadedModel& model, bool of_states) {
     return std::ranges::any_of(model.executor->cache_groups(), [&](const CacheGroup& group) {
       return group.is_state() == of_states;
     });
   }
 
-  // Keys and values for the longest sequence alone under sixteen: as they grow, the scheduler must
+  // Keys and values for the longest sequence, the last, alone: as all grow, the scheduler must
   // preempt by itself.
   static void check_scarce_cache(LoadedModel& model,
                                  const std::vector<std::vector<TokenId>>& prompts,
                                  const std::vector<Trace>& alone) {
     if (!has_group(model, false)) return;
-    Driver driver(model, {.name = "scarce cache", .cache_blocks = 17});
+    const auto longest = static_cast<std::int32_t>(prompts.back().size()) + kGenerated;
+    Driver driver(model, {.name = "scarce cache", .cache_blocks = ceil_div(longest, kBlockTokens)});
     const auto traces = driver.run(prompts, kGenerated);
     EXPECT_GT(driver.preemptions(), 0);
     for (std::size_t i = 0; i < prompts.size(); ++i)
@@ -354,7 +378,7 @@ TEST_P(ExactnessLaw, HoldsAcrossInstructionSets) {
   auto scalar = load(base, 1, 16, Isa::kScalar);
   auto best = load(base, 3, 16, Isa::kBest);
   ASSERT_TRUE(scalar.ok() && best.ok());
-  auto prompts = make_prompts();
+  auto prompts = make_prompts(kLengths);
   prompts.resize(14);
   const auto expected = Driver(**scalar, {.name = "scalar"}).run(prompts, kGenerated);
   const auto got = Driver(**best, {.name = "best"}).run(prompts, kGenerated);
@@ -362,10 +386,35 @@ TEST_P(ExactnessLaw, HoldsAcrossInstructionSets) {
     expect_same(got[i], expected[i], fmt::format("prompt {}", i));
 }
 
+class ExactnessOnEveryIsa : public ExactnessLaw {};
+
+TEST_P(ExactnessOnEveryIsa, HoldsInEveryMode) { check_every_isa(reference_model(GetParam())); }
+
+class ExactnessOfFormatsOnEveryIsa : public ExactnessLaw {};
+
+// One format of each way to read codes.
+TEST_P(ExactnessOfFormatsOnEveryIsa, HoldsInEveryMode) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder.path("model.gguf");
+  for (const FormatId format :
+       {FormatId::Q8_0, FormatId::Q4_K, FormatId::Q6_K, FormatId::IQ3_XXS, FormatId::BF16}) {
+    SCOPED_TRACE(format_name(format));
+    const Status status = testing::reencode_model(reference_model(GetParam()), format, path);
+    ASSERT_TRUE(status.ok()) << status.message();
+    check_every_isa(path);
+    if (HasFatalFailure()) return;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, ExactnessLaw, ::testing::ValuesIn(testing::kReferenceModels),
                          testing::test_name);
 INSTANTIATE_TEST_SUITE_P(KindsOfAttention, ExactnessOfCodedCache,
                          ::testing::Values("llama", "gemma3", "gpt-oss", "deepseek2-lite"),
+                         testing::test_name);
+INSTANTIATE_TEST_SUITE_P(KindsOfLayers, ExactnessOnEveryIsa,
+                         ::testing::Values("qwen3moe", "gpt-oss", "deepseek2-lite", "mamba2"),
+                         testing::test_name);
+INSTANTIATE_TEST_SUITE_P(Dense, ExactnessOfFormatsOnEveryIsa, ::testing::Values("llama"),
                          testing::test_name);
 INSTANTIATE_TEST_SUITE_P(DenseAndMixture, ExactnessOfFormats, ::testing::Values("llama", "mixtral"),
                          testing::test_name);
