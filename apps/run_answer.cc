@@ -103,7 +103,10 @@ class Follower {
  private:
   void take_token(const Event& event) {
     progress_.clear();
-    if (timing_.generated == 0) timing_.prompt_seconds = seconds_between(start_, event.time);
+    if (timing_.generated == 0)
+      timing_.prompt_seconds = seconds_between(start_, event.time);
+    else
+      ++timing_.timed;
     ++timing_.generated;
     timing_.generation_seconds = seconds_between(start_, event.time) - timing_.prompt_seconds;
     AnswerText& text = texts_[static_cast<std::size_t>(event.choice)];
@@ -164,22 +167,28 @@ AnswerText::Piece AnswerText::keep(Piece piece) {
 Timing& Timing::operator+=(const Timing& other) {
   prompt_tokens += other.prompt_tokens;
   generated += other.generated;
+  timed += other.timed;
   prompt_seconds += other.prompt_seconds;
   generation_seconds += other.generation_seconds;
   return *this;
 }
 
 std::string describe(const Timing& timing) {
-  const auto line = [](std::string_view label, std::int64_t tokens, std::int64_t timed,
-                       double seconds) {
-    std::string out = fmt::format("{:<12} {} tokens in {:.3f} s", label, tokens, seconds);
-    if (seconds > 0 && timed > 0)
-      out += fmt::format(", {:.2f} tokens/s", static_cast<double>(timed) / seconds);
-    return out + "\n";
+  const auto count = [](std::int64_t tokens) {
+    return fmt::format("{} token{}", tokens, tokens == 1 ? "" : "s");
   };
-  // The first token comes out of the prompt's computation; the others are generation.
-  return line("prompt", timing.prompt_tokens, timing.prompt_tokens, timing.prompt_seconds) +
-         line("generation", timing.generated, timing.generated - 1, timing.generation_seconds);
+  const auto speed = [](std::int64_t tokens, double seconds) {
+    std::string out = fmt::format(" in {:.3f} s", seconds);
+    if (seconds > 0) out += fmt::format(", {:.2f} tokens/s", static_cast<double>(tokens) / seconds);
+    return out;
+  };
+  std::string out = fmt::format("{:<12} {}{}\n{:<12} {}", "prompt", count(timing.prompt_tokens),
+                                speed(timing.prompt_tokens, timing.prompt_seconds), "generation",
+                                count(timing.generated));
+  if (timing.timed > 0)
+    out += fmt::format(", {} behind the first{}", timing.timed,
+                       speed(timing.timed, timing.generation_seconds));
+  return out + "\n";
 }
 
 Result<Ending> follow(Engine& engine, Request request, std::span<AnswerText> texts,

@@ -205,7 +205,8 @@ class OneAnswer(unittest.TestCase):
         done = run(TINY, "-n", 4, "--verbose", "hello")
         self.assertRegex(done.stderr, rb"device +cpu .*threads?.*\nload +[\d.]+ s\n"
                          rb"prompt +\d+ tokens in [\d.]+ s, [\d.]+ tokens/s\n"
-                         rb"generation +4 tokens in .* tokens/s\nmemory +peak")
+                         rb"generation +4 tokens, 3 behind the first in [\d.]+ s, .* tokens/s\n"
+                         rb"memory +peak")
         self.assertEqual(run(TINY, "-n", 4, "hello").stderr, b"")
 
     def test_a_template_file_replaces_the_models(self):
