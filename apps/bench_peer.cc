@@ -28,6 +28,8 @@ std::vector<std::string> split(std::string_view text, std::string_view separator
 }
 
 Status unreadable(std::string_view text) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+    return corrupt("it wrote nothing, and so no result of this test");
   return corrupt("what it wrote is no result of this test: {}", printable(text, 200));
 }
 

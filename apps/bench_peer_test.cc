@@ -34,6 +34,11 @@ TEST(BenchPeer, RefusesWhatIsNoResult) {
   }
 }
 
+TEST(BenchPeer, SaysThatNothingWasWritten) {
+  expect_refusal(parse_peer_json("\n", kPrompt), "it wrote nothing");
+  expect_refusal(parse_peer_batch(" \n", kBatch), "it wrote nothing");
+}
+
 TEST(BenchPeer, RefusesResultsOfAnotherTestWithTheFieldsName) {
   for (const auto& [text, words] : std::initializer_list<std::pair<const char*, const char*>>{
            {R"([{}])", "`n_prompt` is missing"},

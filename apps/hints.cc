@@ -29,18 +29,45 @@ std::size_t edits(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-constexpr std::string_view kModel = "the model is the first argument: strata run MODEL";
+// {} is the command, or run where there is none.
+constexpr std::string_view kModel = "the model is the first argument: strata {} MODEL";
 constexpr std::string_view kPrompt =
     "the prompt comes after the model: strata run MODEL \"PROMPT\"";
 constexpr std::string_view kFetch = "fetch the model first: strata pull hf:ORGANIZATION/REPOSITORY";
 constexpr std::string_view kPipe = "pipe the text in: strata run MODEL < FILE";
 constexpr std::string_view kLayers = "leave it out: Strata computes on the CPU";
+constexpr std::string_view kAttention = "leave it out: Strata has one way to compute attention";
+constexpr std::string_view kCache = "keys and values are kept alike: --cache f16, q8_0 or f32";
+constexpr std::string_view kRows = "the tokens of a step are --step-rows";
+constexpr std::string_view kBoth =
+    "a prompt and what is generated behind it are tests of their own: -p 16, and -n 4 -d 16";
+constexpr std::string_view kMapping = "leave it out: Strata reads the file into memory";
 
 // Options of llama.cpp's programs, and Strata's own ways.
-constexpr std::pair<std::string_view, std::string_view> kHabits[] = {
-    {"-m", kModel},    {"--model", kModel},        {"-p", kPrompt}, {"--prompt", kPrompt},
-    {"-hf", kFetch},   {"--hf-repo", kFetch},      {"-f", kPipe},   {"--file", kPipe},
-    {"-ngl", kLayers}, {"--n-gpu-layers", kLayers}};
+constexpr std::pair<std::string_view, std::string_view> kHabits[] = {{"-m", kModel},
+                                                                     {"--model", kModel},
+                                                                     {"-p", kPrompt},
+                                                                     {"--prompt", kPrompt},
+                                                                     {"-hf", kFetch},
+                                                                     {"--hf-repo", kFetch},
+                                                                     {"-f", kPipe},
+                                                                     {"--file", kPipe},
+                                                                     {"-ngl", kLayers},
+                                                                     {"--n-gpu-layers", kLayers},
+                                                                     {"-fa", kAttention},
+                                                                     {"--flash-attn", kAttention},
+                                                                     {"-ctk", kCache},
+                                                                     {"-ctv", kCache},
+                                                                     {"--cache-type-k", kCache},
+                                                                     {"--cache-type-v", kCache},
+                                                                     {"-b", kRows},
+                                                                     {"-ub", kRows},
+                                                                     {"--batch-size", kRows},
+                                                                     {"--ubatch-size", kRows},
+                                                                     {"-pg", kBoth},
+                                                                     {"-mmp", kMapping},
+                                                                     {"--mmap", kMapping},
+                                                                     {"--no-mmap", kMapping}};
 
 const CLI::App* command_of(const CLI::App& app, std::span<const std::string> words) {
   if (words.empty()) return nullptr;
@@ -79,12 +106,17 @@ std::string unknown_command(const CLI::App& app, std::span<const std::string> wo
 std::string hint_for(const CLI::App& app, std::span<const std::string> words, bool gives_help) {
   const CLI::App* const command = command_of(app, words);
   const CLI::App& asked = command == nullptr ? app : *command;
+  const std::string name = command == nullptr ? "" : command->get_name();
   for (const std::string& word : words)
     for (const auto& [option, way] : kHabits)
       if (word == option && (word.starts_with("-h") || !gives_help) &&
           asked.get_option_no_throw(word) == nullptr)
-        return fmt::format("{} is no option of strata{}{}; {}", word, command ? " " : "",
-                           command ? command->get_name() : "", way);
+        return fmt::format("{} is no option of strata{}{}; {}", word, command ? " " : "", name,
+                           fmt::format(fmt::runtime(way), command ? name : "run"));
+  for (std::size_t i = 1; i < words.size() && command != nullptr && !gives_help; ++i)
+    if ((words[i - 1] == "-t" || words[i - 1] == "--threads") &&
+        words[i].find(',') != std::string::npos)
+      return fmt::format("{} takes one number: run strata {} once for each", words[i - 1], name);
   return {};
 }
 

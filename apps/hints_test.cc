@@ -53,6 +53,10 @@ TEST_F(HintsOfAProgram, OptionsOfLlamaCppGetStratasWay) {
   EXPECT_THAT(hint({"run", "-m", "x.gguf"}), HasSubstr("strata run MODEL"));
   EXPECT_THAT(hint({"bench", "x.gguf", "-p", "1", "-ngl", "99"}),
               HasSubstr("-ngl is no option of strata bench"));
+  EXPECT_THAT(hint({"bench", "-m", "x.gguf"}), HasSubstr("strata bench MODEL"));
+  EXPECT_THAT(hint({"bench", "x.gguf", "-fa", "1"}), HasSubstr("one way to compute attention"));
+  EXPECT_THAT(hint({"bench", "x.gguf", "-pg", "16,4"}), HasSubstr("-p 16, and -n 4 -d 16"));
+  EXPECT_THAT(hint({"bench", "x.gguf", "-t", "1,2"}), HasSubstr("strata bench once for each"));
   EXPECT_THAT(hint({"-m", "x.gguf"}), HasSubstr("-m is no option of strata; the model is"));
   EXPECT_EQ(hint({"bench", "x.gguf", "-p", "x"}), "");
   EXPECT_EQ(hint({"run", "x.gguf", "--unknown"}), "");
