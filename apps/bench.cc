@@ -17,7 +17,9 @@
 #include "limits_cache.h"
 #include "model_stores.h"
 #include "models/all.h"
+#include "numbers.h"
 #include "options.h"
+#include "page_cache.h"
 #include "probe/machine.h"
 #include "probe/topology.h"
 #include "progress.h"
@@ -34,6 +36,7 @@ constexpr std::string_view kBytesCounted =
 constexpr std::string_view kOperationsCounted = "matrix products, 2 per multiply-add";
 constexpr std::int32_t kPeerLimit = 1800;
 constexpr std::chrono::seconds kProfileLimit{60};
+constexpr double kMostPlausibleShare = 2;  // machines change by the minute, but not more
 
 struct Options {
   std::string model;
@@ -120,9 +123,10 @@ class Bench {
 
  private:
   Status describe_machine();
-  Status run_group(const std::vector<BenchTest>& tests, bool time_loads);
+  Status run_group(const std::vector<BenchTest>& tests, bool first);
   EngineOptions engine_options(const std::vector<BenchTest>& tests) const;
-  Status load(const EngineOptions& options, bool timed);
+  Status load(const EngineOptions& options, std::vector<double>* seconds = nullptr);
+  Status time_loads(const EngineOptions& options);
   Result<BenchLimits> measure_limits() const;
   Status run_test(BenchRunner& runner, const BenchTest& test);
 
@@ -139,11 +143,19 @@ Status Bench::describe_machine() {
                      options_.engine.threads, memory_total()};
   if (options_.with_limits) return {};
   const auto limits = current_limits();
-  if (!limits.ok())
+  if (!limits.ok()) {
     say("note: {}; speeds are given without their shares of the machine's\n",
         limits.status().message());
-  else if (*limits)
+  } else if (!*limits) {
+    say("note: strata profile, once, or --limits would give the speeds as shares of the "
+        "machine's\n");
+  } else {
     report_.limits = limits_of(**limits, report_.machine);
+    if ((*limits)->isa != report_.machine.isa)
+      say("note: strata profile measured with {} kernels: no share of the operations is given; "
+          "--limits would\n",
+          (*limits)->isa);
+  }
   return {};
 }
 
@@ -158,7 +170,7 @@ EngineOptions Bench::engine_options(const std::vector<BenchTest>& tests) const {
   return engine;
 }
 
-Status Bench::load(const EngineOptions& options, bool timed) {
+Status Bench::load(const EngineOptions& options, std::vector<double>* seconds) {
   engine_.reset();
   const auto start = std::chrono::steady_clock::now();
   Progress progress("loading");
@@ -167,7 +179,23 @@ Status Bench::load(const EngineOptions& options, bool timed) {
                   return true;
                 }));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  if (timed) report_.load_seconds.push_back(took.count());
+  if (seconds != nullptr) seconds->push_back(took.count());
+  return {};
+}
+
+// In turn with the file's pages in memory and, where the system forgets them, from the disk.
+Status Bench::time_loads(const EngineOptions& options) {
+  const auto of_file = engine_->manifest().file().paths();
+  const std::vector<std::string> paths(of_file.begin(), of_file.end());
+  bool cold = true;
+  for (std::int32_t i = 0; i < options_.repetitions; ++i) {
+    cold = cold && std::ranges::all_of(paths, drop_pages);
+    if (cold) STRATA_TRY(load(options, &report_.cold_load_seconds));
+    STRATA_TRY(load(options, &report_.load_seconds));
+  }
+  if (cold) return {};
+  report_.cold_load_seconds.clear();
+  say("note: no load was measured cold, as the system keeps the file in memory\n");
   return {};
 }
 
@@ -212,13 +240,13 @@ Status Bench::run_test(BenchRunner& runner, const BenchTest& test) {
   return {};
 }
 
-Status Bench::run_group(const std::vector<BenchTest>& tests, bool time_loads) {
+Status Bench::run_group(const std::vector<BenchTest>& tests, bool first) {
   const EngineOptions options = engine_options(tests);
-  STRATA_TRY(load(options, false));
-  if (time_loads)
-    for (std::int32_t i = 0; i < options_.repetitions; ++i) STRATA_TRY(load(options, true));
+  STRATA_TRY(load(options));
+  if (first) STRATA_TRY(time_loads(options));
   for (const std::string& note : engine_->plan().notes) say("note: {}\n", note);
   report_.model = model_of(engine_->manifest());
+  report_.file_bytes = engine_->manifest().file().total_bytes();
   STRATA_ASSIGN(const Graph graph, build_graph(engine_->manifest()));
   STRATA_ASSIGN(WorkCounter work, WorkCounter::create(graph, options.cache_format()));
   BenchRunner runner(*engine_, std::move(work), options_.seed);
@@ -271,6 +299,19 @@ int usual_threads() {
   return threads;
 }
 
+// Says so where a share is beyond what a slow minute explains.
+void note_stale_limits(const BenchReport& report) {
+  for (const BenchRow& row : report.rows) {
+    const Shares shares = shares_of(row, report.limits);
+    const double most = std::max(shares.read, shares.int8);
+    if (!row.limits.empty() || most <= kMostPlausibleShare) continue;
+    say("note: {} reaches {:.0f} % of a limit: the limits look stale (strata profile measures "
+        "anew), or the model fits the processor's caches\n",
+        row.test.name(), 100 * most);
+    return;
+  }
+}
+
 Result<int> run(Options options) {
   STRATA_TRY(check(options));
   options.peer.limit = std::chrono::seconds(options.peer_limit.value_or(kPeerLimit));
@@ -279,17 +320,46 @@ Result<int> run(Options options) {
   STRATA_ASSIGN(const BenchReport report, Bench(options, path).run());
   const auto format = options.as_json ? bench_json : options.as_csv ? bench_csv : bench_table;
   STRATA_TRY(write(options, format(report)));
+  note_stale_limits(report);
   return 0;
+}
+
+// Numbers between commas. Fails where one is missing, out of range or given twice, and where 0
+// does not stand alone although it means none.
+Status parse_list(std::span<const std::string> texts, std::int32_t least, std::int32_t most,
+                  bool zero_is_none, std::vector<std::int32_t>& numbers) {
+  numbers.clear();
+  for (const std::string& text : texts)
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find(',', at), text.size());
+      std::int32_t number = 0;
+      if (!parse_number(std::string_view(text).substr(at, end - at), number).ok() ||
+          number < least || number > most)
+        return invalid_argument("'{}' is no list of numbers from {} to {} such as 128,512",
+                                printable(text, 32), least, most);
+      if (std::ranges::find(numbers, number) != numbers.end())
+        return invalid_argument("{} is given twice", number);
+      numbers.push_back(number);
+      at = end + 1;
+    }
+  if (zero_is_none && numbers.size() > 1 && std::ranges::find(numbers, 0) != numbers.end())
+    return invalid_argument("0 means none, and so stands alone");
+  return {};
 }
 
 void add_tests(CLI::App& command, Options& options) {
   constexpr std::int32_t kMost = 1 << 24;
   const auto add_list = [&](const char* name, std::vector<std::int32_t>& values, std::int32_t least,
                             std::int32_t most, const char* help) {
-    command.add_option(name, values, help)
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->check(CLI::Range(least, most));
+    const bool zero_is_none = &values == &options.prompts || &values == &options.generations;
+    const std::string first_name = std::string(name).substr(0, std::string_view(name).find(','));
+    const auto take = [=, &values](const std::vector<std::string>& texts) {
+      const Status status = parse_list(texts, least, most, zero_is_none, values);
+      if (!status.ok()) throw CLI::ValidationError(first_name, status.message());
+    };
+    command.add_option_function<std::vector<std::string>>(name, take, help)
+        ->type_name("LIST")
+        ->allow_extra_args(false);
   };
   add_list("--prompt,-p", options.prompts, 0, kMost,
            "Prompts of so many tokens, e.g. 128,512; 0: none (default: 512)");
@@ -305,8 +375,21 @@ void add_tests(CLI::App& command, Options& options) {
   command.add_option("--repetitions,-r", options.repetitions, "Timed runs of every test")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command.add_option("--seed", options.seed, "Of the random prompts and choices")
-      ->capture_default_str();
+  const auto take_seed = [&options](const std::string& text) {
+    const Status status = parse_number(text, options.seed);
+    if (!status.ok()) throw CLI::ValidationError("--seed", status.message());
+  };
+  command.add_option_function<std::string>(
+      "--seed", take_seed,
+      fmt::format("Of the random prompts and choices (default: {})", options.seed));
+}
+
+// llama-bench has formats there.
+std::string refuse_format_name(const std::string& text) {
+  for (const char* format : {"json", "jsonl", "csv", "md", "sql"})
+    if (text == format)
+      return fmt::format("it names a new file; for a format say --json or --csv, or ./{}", text);
+  return {};
 }
 
 void add_peer(CLI::App& command, Options& options) {
@@ -346,7 +429,8 @@ void add_bench(CLI::App& app, int& exit_code) {
   auto* as_json = command->add_flag("--json", options->as_json, "Print one JSON object");
   command->add_flag("--csv", options->as_csv, "Print a line per test")->excludes(as_json);
   command->add_option("--output,-o", options->output, "Write to this new file instead")
-      ->check(refuse_empty);
+      ->check(refuse_empty)
+      ->check(refuse_format_name);
   command->add_flag("--limits", options->with_limits,
                     "Measure the machine's limits in turn with every repetition, instead of taking "
                     "those of strata profile");

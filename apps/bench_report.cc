@@ -80,9 +80,9 @@ json::object row_json(const BenchRow& row) {
   return out;
 }
 
-// A share of a limit in per cent; empty where there is no limit to compare with.
-std::string share(double value, double limit) {
-  return limit > 0 ? fmt::format("{:.0f} %", 100 * value / limit) : "";
+// Empty where there is no limit to compare with.
+std::string percent(double share, int digits, const char* unit = "") {
+  return share > 0 ? fmt::format("{:.{}f}{}", 100 * share, digits, unit) : "";
 }
 
 std::string columns(std::initializer_list<std::string> cells) {
@@ -98,7 +98,7 @@ std::string columns(std::initializer_list<std::string> cells) {
 
 std::string with_unit(double value) { return fmt::format("{:.{}f}", value, value < 100 ? 2 : 1); }
 
-std::string row_line(const BenchRow& row, const BenchLimits& limits) {
+std::string row_line(const BenchRow& row, const Shares& shares) {
   const Spread ours = spread_of(row.rates());
   const double bytes = row.bytes_per_second();
   const double operations = row.operations_per_second();
@@ -110,26 +110,31 @@ std::string row_line(const BenchRow& row, const BenchLimits& limits) {
     ratio = fmt::format("{:.3f}", ours.median / median);
   }
   return columns({row.test.name(), with_unit(ours.median), with_unit(ours.lowest),
-                  with_unit(ours.highest), with_unit(bytes / kGiga),
-                  share(bytes, limits.read_bandwidth), with_unit(operations / kGiga),
-                  share(operations, limits.int8_ops), peer, ratio});
+                  with_unit(ours.highest), with_unit(bytes / kGiga), percent(shares.read, 0, " %"),
+                  with_unit(operations / kGiga), percent(shares.int8, 0, " %"), peer, ratio});
+}
+
+std::string load_line(const char* name, const std::vector<double>& seconds, Bytes bytes) {
+  if (seconds.empty()) return {};
+  const Spread load = spread_of(seconds);
+  return fmt::format("{:<18} {:>8.3f} s ({:.3f} to {:.3f}), {} GB/s\n", name, load.median,
+                     load.lowest, load.highest,
+                     with_unit(static_cast<double>(bytes) / load.median / kGiga));
 }
 
 }  // namespace
 
 std::string bench_table(const BenchReport& report) {
   const BenchMachine& machine = report.machine;
-  std::string text = fmt::format("{}, {} cores, {}, {} threads, {}\n", machine.cpu, machine.cores,
-                                 machine.isa, machine.threads, human_bytes(machine.memory));
+  const auto plural = [](int count) { return count == 1 ? "" : "s"; };
+  std::string text = fmt::format("{}, {} core{}, {}, {} thread{}, {}\n", machine.cpu, machine.cores,
+                                 plural(machine.cores), machine.isa, machine.threads,
+                                 plural(machine.threads), human_bytes(machine.memory));
   text += columns({"test", "tokens/s", "lowest", "highest", "GB/s", "of limit", "GOP/s", "of limit",
                    "peer", "ratio"});
-  const BenchLimits limits = report.limits.value_or(BenchLimits());
-  for (const BenchRow& row : report.rows) text += row_line(row, row.own_limits().value_or(limits));
-  if (!report.load_seconds.empty()) {
-    const Spread load = spread_of(report.load_seconds);
-    text += fmt::format("{:<18} {:>8.3f} s ({:.3f} to {:.3f})\n", "load", load.median, load.lowest,
-                        load.highest);
-  }
+  for (const BenchRow& row : report.rows) text += row_line(row, shares_of(row, report.limits));
+  text += load_line("load", report.load_seconds, report.file_bytes);
+  text += load_line("load cold", report.cold_load_seconds, report.file_bytes);
   text += fmt::format("{:<18} {:>10}\n", "peak memory", human_bytes(report.peak_resident));
   return text;
 }
@@ -152,6 +157,8 @@ std::string bench_json(const BenchReport& report) {
   for (const BenchRow& row : report.rows) rows.push_back(row_json(row));
   out["rows"] = std::move(rows);
   if (!report.load_seconds.empty()) out["load_seconds"] = spread_json(report.load_seconds);
+  if (!report.cold_load_seconds.empty())
+    out["cold_load_seconds"] = spread_json(report.cold_load_seconds);
   out["peak_resident_bytes"] = report.peak_resident;
   return write_json(out, 0, 0) + "\n";
 }
@@ -159,7 +166,7 @@ std::string bench_json(const BenchReport& report) {
 std::string bench_csv(const BenchReport& report) {
   std::string text =
       "test,kind,tokens,depth,sequences,median,lowest,highest,bytes_per_second,"
-      "operations_per_second,peer_median,ratio\n";
+      "operations_per_second,peer_median,ratio,read_percent,int8_percent\n";
   for (const BenchRow& row : report.rows) {
     const Spread ours = spread_of(row.rates());
     text +=
@@ -167,12 +174,10 @@ std::string bench_csv(const BenchReport& report) {
                     row.test.kind == TestKind::kPrompt ? "prompt" : "generation", row.test.tokens,
                     row.test.depth, row.test.sequences, ours.median, ours.lowest, ours.highest,
                     row.bytes_per_second(), row.operations_per_second());
-    if (row.peer.empty()) {
-      text += ",\n";
-      continue;
-    }
-    const double peer = spread_of(row.peer).median;
-    text += fmt::format("{:.6g},{:.6g}\n", peer, ours.median / peer);
+    const double peer = row.peer.empty() ? 0 : spread_of(row.peer).median;
+    const Shares shares = shares_of(row, report.limits);
+    text += (peer > 0 ? fmt::format("{:.6g},{:.6g}", peer, ours.median / peer) : ",") +
+            fmt::format(",{},{}\n", percent(shares.read, 2), percent(shares.int8, 2));
   }
   return text;
 }

@@ -50,6 +50,13 @@ std::optional<BenchLimits> BenchRow::own_limits() const {
   return BenchLimits{median(&BenchLimits::read_bandwidth), median(&BenchLimits::int8_ops)};
 }
 
+Shares shares_of(const BenchRow& row, const std::optional<BenchLimits>& limits) {
+  const BenchLimits of = row.own_limits().value_or(limits.value_or(BenchLimits()));
+  const auto share = [](double value, double limit) { return limit > 0 ? value / limit : 0; };
+  return {share(row.bytes_per_second(), of.read_bandwidth),
+          share(row.operations_per_second(), of.int8_ops)};
+}
+
 double BenchRow::operations_per_second() const {
   std::vector<double> values;
   for (const Sample& sample : samples) values.push_back(sample.work.operations / sample.seconds);

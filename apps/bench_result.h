@@ -71,13 +71,23 @@ struct BenchMachine {
 // Of the fewest measured threads that are not fewer, or else of the most.
 std::optional<BenchLimits> limits_of(const MachineLimits& measured, const BenchMachine& machine);
 
+// Of the limits, 1 being all; 0 where there is none to compare with.
+struct Shares {
+  double read = 0;
+  double int8 = 0;
+};
+// By the row's own limits or else `limits`.
+Shares shares_of(const BenchRow& row, const std::optional<BenchLimits>& limits);
+
 struct BenchReport {
   std::string date;  // YYYY-MM-DD
   BenchMachine machine;
   std::optional<BenchLimits> limits;
   boost::json::object model;
   boost::json::object settings;
+  Bytes file_bytes = 0;  // of the model
   std::vector<double> load_seconds;
+  std::vector<double> cold_load_seconds;  // with nothing of the file in memory; may be empty
   std::vector<BenchRow> rows;
   Bytes peak_resident = 0;
 };

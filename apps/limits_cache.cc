@@ -24,7 +24,7 @@ constexpr std::int64_t kVersion = 1;
 constexpr Bytes kLargestFile = kMiB;
 constexpr std::size_t kLongestName = 200;
 constexpr int kMostThreads = 65536;
-constexpr double kLowestRate = 1e6;  // per second, of bytes and operations
+constexpr double kLowestRate = 1e8;  // per second, of bytes and operations
 constexpr double kHighestRate = 1e16;
 
 Result<std::string> name_of(const json::object& object, std::string_view key) {

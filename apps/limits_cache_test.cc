@@ -83,6 +83,7 @@ TEST_F(LimitsCache, RefusesADamagedFileWithItsReason) {
       changed("1.25E10", "1e300"),
       changed("1.25E10", "1e17"),
       changed("1.25E10", "1e-3"),
+      changed("1.25E10", "1000001"),
       changed("1.25E10", "NaN"),
       changed("1.25E10", "null"),
       changed("\"by_threads\":[", "\"by_threads\":[3,"),
@@ -98,7 +99,8 @@ TEST_F(LimitsCache, RefusesADamagedFileWithItsReason) {
 TEST_F(LimitsCache, RefusesTheLimitsOfAnotherMachine) {
   const std::string path = path_of("limits.json");
   const MachineLimits limits = sample();
-  const MeasuredMachine machine{limits.cpu, select_kernels(Isa::kScalar).value(), 2, "so many cores"};
+  const MeasuredMachine machine{limits.cpu, select_kernels(Isa::kScalar).value(), 2,
+                                "so many cores"};
   const auto refusal = [&](const MachineLimits& other) {
     EXPECT_TRUE(save_limits(other, path).ok());
     return usable_limits(path, machine).status().message();

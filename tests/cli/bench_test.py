@@ -7,11 +7,12 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import tempfile
 import unittest
 import unittest.mock
 
-from support import REFERENCE, main, needs, strata
+from support import PATIENCE, PROGRAM, REFERENCE, main, needs, strata
 
 MODEL = REFERENCE / "llama.gguf"
 FAKE = pathlib.Path(__file__).with_name("fake_peer.py")
@@ -37,6 +38,16 @@ class Bench(unittest.TestCase):
         self.assertIn(word, done.stderr.decode())
         self.assertEqual(done.stdout, b"")
 
+    def misused(self, word, *options):
+        done = strata("bench", MODEL, *options)
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn(word, done.stderr.decode())
+
+    def note(self, *options):
+        done = strata("bench", MODEL, *FEW, *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr.decode()
+
     def test_every_test_is_reported_with_all_its_repetitions(self):
         got = self.answer(*TINY, "--depth", "0,40", "--batch", "1,20", "--batch-depth", 8,
                           "--step-rows", 32)
@@ -49,6 +60,8 @@ class Bench(unittest.TestCase):
             self.assertGreater(row["operations_per_second"], 0)
             self.assertNotIn("ratio", row)
         self.assertEqual(len(got["load_seconds"]["values"]), 2)
+        if "cold_load_seconds" in got:  # not in a file system that is memory
+            self.assertEqual(len(got["cold_load_seconds"]["values"]), 2)
         self.assertGreater(got["peak_resident_bytes"], 1 << 20)
         self.assertEqual(got["model"]["architecture"], "llama")
         self.assertEqual(got["model"]["file"], "llama.gguf")
@@ -79,6 +92,7 @@ class Bench(unittest.TestCase):
         self.assertEqual([row["test"] for row in rows], ["pp12", "tg3"])
         self.assertGreater(float(rows[0]["median"]), 0)
         self.assertEqual(rows[0]["ratio"], "")
+        self.assertIn("read_percent", rows[0])
         self.refused("is there already", *TINY, "--csv", "-o", path)
         self.refused("is a folder", *TINY, "-o", self.folder)
         self.refused("there is no folder", *TINY, "-o", self.folder / "nowhere" / "out")
@@ -88,16 +102,16 @@ class Bench(unittest.TestCase):
         self.refused(f"is a link to {path}, which is not there", *TINY, "-o", link)
         os.mkfifo(path)
         self.refused("is a pipe", *TINY, "-o", path)
+        self.misused("for a format say --json", "-o", "json")
 
     def test_limits_of_this_machine_turn_speeds_into_shares(self):
         cache = self.folder / "limits.json"
         with unittest.mock.patch.dict(os.environ, STRATA_CACHE=str(self.folder)):
             self.assertIsNone(self.answer(*TINY)["limits"])
+            self.assertIn("note: strata profile, once, or --limits would", self.note(*TINY))
             cache.write_text("damaged")
-            done = strata("bench", MODEL, *FEW, *TINY)
-            self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(f"note: {cache}: it is no JSON object (strata profile measures anew); "
-                          "speeds are given without", done.stderr.decode())
+                          "speeds are given without", self.note(*TINY))
             self.assertIsNone(self.answer(*TINY)["limits"])
             self.assertEqual(cache.read_text(), "damaged")
             self.assertEqual(strata("profile").returncode, 0)
@@ -106,6 +120,20 @@ class Bench(unittest.TestCase):
             self.assertGreater(limits["read_bandwidth"], 1e8)
             self.assertGreater(limits["int8_ops"], 1e8)
             self.assertIn(b" %", strata("bench", MODEL, *FEW, *TINY).stdout)
+            done = strata("bench", MODEL, *FEW, *TINY, "--csv")
+            self.assertGreater(float(done.stdout.decode().split(",")[-1]), 0)
+            self.check_stale_limits(cache)
+
+    def check_stale_limits(self, cache):
+        measured = json.loads(cache.read_text())
+        other = "avx2" if measured["isa"] == "scalar" else "scalar"
+        if other == "scalar":
+            self.assertIn(f"measured with {measured['isa']} kernels: no share",
+                          self.note(*TINY, "--isa", other))
+        for entry in measured["by_threads"]:
+            entry["int8_ops"] = 1e8
+        cache.write_text(json.dumps(measured))
+        self.assertIn("% of a limit: the limits look stale", self.note(*TINY))
 
     def test_limits_are_measured_in_turn_where_asked(self):
         got = self.answer("-p", 0, "-n", 3, "--isa", "scalar", "--limits")
@@ -118,7 +146,27 @@ class Bench(unittest.TestCase):
         self.refused("nothing is asked for", "-p", 0, "-n", 0)
         self.refused("--step-rows", *TINY, "--batch", 32, "--step-rows", 32)
         self.assertEqual(strata("bench", MODEL, "--context", 64).returncode, 2)
-        self.assertEqual(strata("bench", MODEL, "-p", "12,-1").returncode, 2)
+
+    def test_lists_that_are_none_are_refused(self):
+        for text in "12,-1", "", "8,", ",8", "8,,9", "x", "16777217":
+            self.misused(f"--prompt: '{text}' is no list of numbers from 0", "-p", text)
+        self.misused("--generate: 1 is given twice", "-n", "1,2,1")
+        self.misused("--depth: 8 is given twice", "-d", 8, "-d", "8")
+        self.misused("--prompt: 0 means none", "-p", "8,0")
+        self.misused("--batch: '0' is no list of numbers from 1", "--batch", 0)
+        self.misused("--seed: '-1' is no fitting number", "--seed", -1)
+
+    def test_a_control_group_limits_the_threads(self):
+        script = ('mount -t tmpfs none /sys/fs/cgroup && '
+                  'echo "100000 100000" > /sys/fs/cgroup/cpu.max && exec "$@"')
+        inside = ["unshare", "-rm", "sh", "-c", script, "sh"]
+        if os.cpu_count() < 2 or subprocess.run([*inside, "true"], capture_output=True,
+                                                check=False).returncode != 0:
+            self.skipTest("one processor, or no namespaces here")
+        done = subprocess.run([*inside, PROGRAM, "bench", MODEL, "-r", "1", "-p", "8", "-n", "0",
+                               "--json"], capture_output=True, check=True, timeout=PATIENCE)
+        self.assertEqual(json.loads(done.stdout)["machine"]["threads"], 1)
+        self.assertIn(b"note: 1 thread: the control group allows 1 of", done.stderr)
 
     def test_peers_take_turns_on_the_same_tests(self):
         log = self.folder / "log"
