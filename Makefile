@@ -29,10 +29,10 @@ run: deps build ## install, build, fetch the default model once, answer PROMPT (
 	build/strata run "$$model" "$$PROMPT"
 run: export PROMPT := $(PROMPT)
 
-build: ## build/strata, optimized
+build: ## build/strata and build/strata-synthetic, optimized
 	$(call configure,release) > build.log 2>&1 || { cat build.log >&2; exit 1; }
 	rm -f build.log
-	cmake --build --preset release -j $(JOBS) --target strata
+	cmake --build --preset release -j $(JOBS) --target strata strata-synthetic
 
 test: dev-deps models arm asan fuzz unit ## everything that needs no GPU
 
@@ -60,7 +60,7 @@ fuzz: ## every fuzz target (or FUZZ_TARGET) for FUZZ_SECONDS from its seeds
 bench: ## microbenchmarks, or those that match BENCH_FILTER, each for BENCH_SECONDS
 	tools/install_deps.sh build bench
 	$(call build,bench)
-	shopt -s nullglob; programs=(build-bench/*_bench); \
+	@shopt -s nullglob; programs=(build-bench/*_bench); \
 	[ $${#programs[@]} -gt 0 ] || { echo "make bench: there are no benchmarks" >&2; exit 1; }; \
 	for program in "$${programs[@]}"; do \
 	  "$$program" --benchmark_filter='$(BENCH_FILTER)' --benchmark_min_time=$(BENCH_SECONDS) \
