@@ -116,7 +116,7 @@ std::string hint_for(const CLI::App& app, std::span<const std::string> words, bo
   for (std::size_t i = 1; i < words.size() && command != nullptr && !gives_help; ++i)
     if ((words[i - 1] == "-t" || words[i - 1] == "--threads") &&
         words[i].find(',') != std::string::npos)
-      return fmt::format("{} takes one number: run strata {} once for each", words[i - 1], name);
+      return fmt::format("{} takes one number: call strata {} once for each", words[i - 1], name);
   return {};
 }
 
