@@ -50,7 +50,7 @@ std::string write_json(const json::value& value, std::size_t indent, std::size_t
       parts.push_back(write_json(element, indent + 1, indent + 1));
   const char open = object != nullptr ? '{' : '[';
   const char close = object != nullptr ? '}' : ']';
-  const std::string line = fmt::format("{}{}{}", open, fmt::join(parts, ", "), close);
+  std::string line = fmt::format("{}{}{}", open, fmt::join(parts, ", "), close);
   if (used + line.size() <= kLineBytes && line.find('\n') == std::string::npos) return line;
   const std::string space(indent + 1, ' ');
   return fmt::format("{}\n{}{}\n{}{}", open, space, fmt::join(parts, ",\n" + space),
