@@ -4,7 +4,8 @@
 #include <sched.h>
 
 #include <chrono>
-#include <ctime>
+
+#include "tests/processor_time.h"
 
 namespace strata {
 namespace {
@@ -132,10 +133,9 @@ TEST(ThreadTeam, UsesNoProcessorTimeWhenIdle) {
   ThreadTeam team(8);
   team.run([](Worker& w) { w.barrier(); });
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  const std::clock_t before = std::clock();
+  const testing::ProcessorTime time;
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  const double used = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
-  EXPECT_LT(used, 0.1);  // one thread that spins would use 0.5
+  EXPECT_LT(time.seconds(), 0.1);  // one thread that spins would use 0.5
 }
 
 }  // namespace
