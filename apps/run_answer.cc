@@ -83,7 +83,7 @@ class Follower {
   const Status& status() const { return status_; }
   FinishReason reason() const { return reason_; }
 
-  void take(Event event) {
+  void take(const Event& event) {
     switch (event.kind) {
       case Event::Kind::kPrompt:
         progress_.update(static_cast<std::uint64_t>(event.computed),
@@ -202,7 +202,7 @@ Result<Ending> follow(Engine& engine, Request request, std::span<AnswerText> tex
   Ending ending;
   bool cancelled = false;
   while (!follower.done()) {
-    if (auto event = queue->pop(kInterruptInterval)) follower.take(std::move(*event));
+    if (auto event = queue->pop(kInterruptInterval)) follower.take(*event);
     ending.interrupted = interrupts.pressed();
     if (cancelled || !(ending.interrupted || follower.satisfied())) continue;
     engine.cancel(id);

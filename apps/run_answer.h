@@ -19,11 +19,11 @@ class AnswerText {
  public:
   using Piece = ReasoningSplitter::Piece;
 
-  AnswerText(const Tokenizer& tokenizer, std::vector<std::string> stops, ThinkingTags tags,
+  AnswerText(const Tokenizer& tokenizer, const std::vector<std::string>& stops, ThinkingTags tags,
              bool starts_thinking)
       : tokenizer_(&tokenizer),
         detokenizer_(tokenizer),
-        stops_(std::move(stops)),
+        stops_(stops),
         tags_(std::move(tags)),
         splitter_(tags_, starts_thinking) {}
 

@@ -187,7 +187,7 @@ Result<std::optional<bool>> Metadata::optional_bool(std::string_view key) const 
   return to_optional(get_bool(key));
 }
 
-Status Metadata::insert(std::string_view key, MetadataEntry entry) {
+Status Metadata::insert(std::string_view key, MetadataEntry&& entry) {
   const auto [place, inserted] = entries_.try_emplace(key, std::move(entry));
   if (!inserted) return corrupt("key `{}` is there twice", printable(key));
   order_.push_back(place->first);

@@ -78,7 +78,7 @@ class Metadata {
   Result<std::optional<bool>> optional_bool(std::string_view key) const;
 
   // For the reader. Fails with kCorrupt on a key that is already there.
-  Status insert(std::string_view key, MetadataEntry entry);
+  Status insert(std::string_view key, MetadataEntry&& entry);
 
  private:
   Result<const MetadataEntry*> require(std::string_view key) const;

@@ -106,7 +106,7 @@ Sequence::Sequence(SequenceKind sequence_kind, std::vector<Value> values, Memory
 Dict::Dict(std::vector<std::pair<Value, Value>> pairs, MemoryMeter* meter)
     : charge(meter, sizeof(Dict) + pairs.size() * kEntryBytes) {
   entries.reserve(pairs.size());
-  for (auto& [key, value] : pairs) set(std::move(key), std::move(value));
+  for (auto& pair : pairs) set(std::move(pair.first), std::move(pair.second));
 }
 
 std::optional<std::size_t> Dict::position(std::string_view key) const {
