@@ -106,7 +106,7 @@ class WatchedSink : public Sink {
   void on_prompt(std::int32_t computed, std::int32_t total) override {
     watch_->prompt_computed(computed == total);
   }
-  void on_token(std::int32_t, TokenId) override { watch_->token(sequence_); }
+  void on_token(std::int32_t, const ChosenToken&) override { watch_->token(sequence_); }
   void on_finish(std::int32_t, FinishReason, const Status& status) override {
     watch_->finish(status);
   }

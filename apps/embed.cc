@@ -100,7 +100,7 @@ class TextSink : public Sink {
 
   void on_logits(Position, std::span<const float> row) override { pooler_.add(row); }
   void on_prompt(std::int32_t computed, std::int32_t) override { computed_ = computed; }
-  void on_token(std::int32_t, TokenId) override {}
+  void on_token(std::int32_t, const ChosenToken&) override {}
   void on_finish(std::int32_t, FinishReason, const Status& status) override {
     done_.set_value(status);
   }

@@ -126,7 +126,7 @@ class Receiver : public Sink {
     status_ = finite ? take_(position, logits)
                      : internal_error("the logits at position {} are not finite", position);
   }
-  void on_token(std::int32_t, TokenId token) override { generated.push_back(token); }
+  void on_token(std::int32_t, const ChosenToken& token) override { generated.push_back(token.id); }
   void on_finish(std::int32_t, FinishReason reason, const Status& status) override {
     if (status_.ok()) status_ = status;
     if (reason == FinishReason::kContext)

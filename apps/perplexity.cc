@@ -75,7 +75,7 @@ class ChunkSink : public Sink {
   void on_logits(Position position, std::span<const float> row) override {
     if (status_.ok()) status_ = take_(position, row);
   }
-  void on_token(std::int32_t, TokenId) override {}
+  void on_token(std::int32_t, const ChosenToken&) override {}
   void on_finish(std::int32_t, FinishReason, const Status& status) override {
     done_.set_value(status_.ok() ? status : status_);
   }

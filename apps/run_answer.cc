@@ -39,8 +39,8 @@ class EventQueue final : public Sink {
   void on_prompt(std::int32_t computed, std::int32_t total) override {
     push({.kind = Event::Kind::kPrompt, .computed = computed, .total = total, .status = {}});
   }
-  void on_token(std::int32_t choice, TokenId token) override {
-    push({.kind = Event::Kind::kToken, .choice = choice, .token = token, .status = {}});
+  void on_token(std::int32_t choice, const ChosenToken& token) override {
+    push({.kind = Event::Kind::kToken, .choice = choice, .token = token.id, .status = {}});
   }
   void on_finish(std::int32_t choice, FinishReason reason, const Status& status) override {
     push({.kind = Event::Kind::kFinish, .choice = choice, .reason = reason, .status = status});

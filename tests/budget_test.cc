@@ -16,7 +16,7 @@ namespace {
 
 class Waiter : public Sink {
  public:
-  void on_token(std::int32_t, TokenId) override {}
+  void on_token(std::int32_t, const ChosenToken&) override {}
   void on_finish(std::int32_t, FinishReason, const Status& status) override {
     done_.set_value(status);
   }

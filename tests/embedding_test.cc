@@ -52,7 +52,9 @@ class PoolingSink : public Sink {
  public:
   explicit PoolingSink(Pooling pooling) : pooler_(pooling) {}
   void on_logits(Position, std::span<const float> row) override { pooler_.add(row); }
-  void on_token(std::int32_t, TokenId) override { ADD_FAILURE() << "nothing is generated"; }
+  void on_token(std::int32_t, const ChosenToken&) override {
+    ADD_FAILURE() << "nothing is generated";
+  }
   void on_finish(std::int32_t, FinishReason, const Status& status) override {
     done_.set_value(status);
   }

@@ -27,9 +27,9 @@ class Collector : public Sink {
     positions.push_back(position);
     logits.emplace_back(row.begin(), row.end());
   }
-  void on_token(std::int32_t choice, TokenId token) override {
+  void on_token(std::int32_t choice, const ChosenToken& token) override {
     const std::lock_guard lock(mutex_);
-    tokens.at(static_cast<std::size_t>(choice)).push_back(token);
+    tokens.at(static_cast<std::size_t>(choice)).push_back(token.id);
     changed_.notify_all();
   }
   void on_finish(std::int32_t choice, FinishReason reason, const Status& status) override {

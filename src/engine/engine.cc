@@ -159,6 +159,11 @@ Status EngineLoop::check(const Request& request) const {
   }
   if (request.choices < 1 || request.choices > 1024)
     return invalid_argument("{} choices asked for; 1 to 1024 are possible", request.choices);
+  if (request.top_logprobs < -1 || request.top_logprobs > 20)
+    return invalid_argument("{} top_logprobs asked for; 0 to 20 are possible",
+                            request.top_logprobs);
+  if (request.top_logprobs >= 0) return unsupported("top_logprobs are not supported");
+  if (request.constraint) return unsupported("constraints are not supported");
   return request.sampling.validate(vocabulary());
 }
 
@@ -319,7 +324,7 @@ Verdict EngineLoop::judge(const ActiveRequest& active, Choice& choice, TokenId t
   const Request& request = active.request;
   if (std::ranges::find(request.stop_tokens, token) != request.stop_tokens.end())
     return {true, FinishReason::kStop, {}};
-  active.sink->on_token(choice.index, token);
+  active.sink->on_token(choice.index, {token, {}});
   ++choice.generated;
   if (request.max_tokens > 0 && choice.generated >= request.max_tokens)
     return {true, FinishReason::kLength, {}};

@@ -2,6 +2,7 @@
 // public interface of Strata's core; protocols and programs only translate to it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "device/cpu/cpu_device.h"
 #include "gguf/manifest.h"
 #include "placement/plan.h"
+#include "sample/constraint.h"
 #include "sample/sampler.h"
 #include "weights/weight_store.h"
 
@@ -37,6 +39,13 @@ struct EngineOptions {
   EngineOutput output = EngineOutput::kLogits;
   // f16 unless said, f32 in the reference mode.
   std::optional<CacheFormat> cache = std::nullopt;
+  std::size_t queue = 1024;  // waiting requests, beyond which submit() fails
+  bool prefix_cache = true;  // keeps what was computed for prompts that begin alike
+  // How much longer than a step of the generating sequences alone a step may take for the sake of
+  // prompts; 0: no limit.
+  double interactive_slowdown = 2;
+  // Called on the engine's thread when all sinks of a step have been; may be empty.
+  std::function<void()> after_step = {};
 
   CacheFormat cache_format() const {
     return cache.value_or(reference ? CacheFormat::kF32 : CacheFormat::kF16);
@@ -59,6 +68,26 @@ struct Request {
   std::int32_t choices = 1;      // answers that share the prompt
   std::vector<TokenId> stop_tokens;
   std::vector<Position> logit_positions;  // prompt positions, ascending, reported to on_logits
+  std::int32_t priority = 0;              // higher goes first
+  std::uint64_t client = 0;               // those of equal priority take turns
+  std::string cache_salt;                 // prefixes are shared between equal salts only
+  std::shared_ptr<const Constraint> constraint;  // cloned for each choice; may be null
+  std::int32_t top_logprobs = -1;  // alternatives reported with each token, 0 to 20; -1: none, nor
+                                   // the token's own log-probability
+};
+
+struct PromptStart {
+  std::int32_t cached = 0;  // prompt tokens that were in the cache
+  // The first prompt token that differs from the longest prefix in the cache; -1: none is known to.
+  Position first_difference = -1;
+  double queued_seconds = 0;  // from submit() on
+};
+
+struct ChosenToken {
+  TokenId id = 0;
+  // Of the chosen token first, then of the most probable ones; empty unless wanted. Valid during
+  // the call.
+  std::span<const LogProbability> logprobs;
 };
 
 // What one request gets to hear. Called on the engine's thread: must return soon and not call back
@@ -66,11 +95,13 @@ struct Request {
 class Sink {
  public:
   virtual ~Sink() = default;
+  // Once, when the first row is about to be computed.
+  virtual void on_start(const PromptStart& /*start*/) {}
   // Prompt tokens computed so far, of `total`.
   virtual void on_prompt(std::int32_t /*computed*/, std::int32_t /*total*/) {}
   // Logits after prompt position `position`, or its hidden state; valid during the call.
   virtual void on_logits(Position /*position*/, std::span<const float> /*logits*/) {}
-  virtual void on_token(std::int32_t choice, TokenId token) = 0;
+  virtual void on_token(std::int32_t choice, const ChosenToken& token) = 0;
   // Last call for the choice; nothing follows for the request after its last choice's.
   virtual void on_finish(std::int32_t choice, FinishReason reason, const Status& status) = 0;
 };
@@ -79,12 +110,21 @@ struct EngineStats {
   std::int64_t steps = 0;
   std::int64_t rows = 0;       // tokens computed, recomputation included
   std::int64_t generated = 0;  // tokens chosen
+  std::int64_t prompt = 0;     // of the rows, those of stretches: prompts and what is recomputed
   std::int64_t preemptions = 0;
-  std::int32_t running = 0;
-  std::int32_t waiting = 0;
+  std::int64_t prefix_queries = 0;    // prompt tokens looked up in the prefix cache
+  std::int64_t prefix_hits = 0;       // prompt tokens found there
+  std::int64_t prefix_evictions = 0;  // blocks
+  std::int32_t running = 0;           // sequences
+  std::int32_t waiting = 0;           // sequences; those of requests not yet looked at included
+  // Per cache group. Cached blocks are of no running sequence and count as unused.
+  std::vector<std::int32_t> blocks;
+  std::vector<std::int32_t> used_blocks;
+  std::vector<std::int32_t> cached_blocks;
   double plan_seconds = 0;     // scheduling
   double compute_seconds = 0;  // the device's share
   double sample_seconds = 0;
+  double send_seconds = 0;  // sinks and after_step
 };
 
 // Thread-safe. Destruction cancels what is left and joins the loop.
@@ -99,7 +139,8 @@ class Engine {
   virtual ~Engine() = default;
 
   // The sink lives until its last on_finish has returned. Errors of the request itself (empty,
-  // too long, bad parameters) come back here and the sink is not called.
+  // too long, bad parameters) come back here and the sink is not called; likewise
+  // kResourceExhausted where the queue is full.
   virtual Result<RequestId> submit(Request request, std::shared_ptr<Sink> sink) = 0;
   // Ends the request within one step; its choices finish as kCancelled. Unknown ids are ignored.
   virtual void cancel(RequestId id) = 0;

@@ -1,0 +1,23 @@
+// What an answer must look like, such as a grammar.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/units.h"
+
+namespace strata {
+
+// Which tokens may come next in one answer. Not thread-safe.
+class Constraint {
+ public:
+  virtual ~Constraint() = default;
+  // A bit per token, set where it may come next; empty: all may. Valid until the next call.
+  virtual std::span<const std::uint64_t> allowed() = 0;
+  // Takes a token that was chosen. REQUIRES: allowed.
+  virtual void advance(TokenId token) = 0;
+  virtual std::unique_ptr<Constraint> clone() const = 0;
+};
+
+}  // namespace strata
