@@ -5,7 +5,8 @@
 
 namespace strata {
 
-BlockManager::BlockManager(std::vector<CacheGroup> groups) : groups_(std::move(groups)) {
+BlockManager::BlockManager(std::vector<CacheGroup> groups, std::int32_t prefix_tokens)
+    : groups_(std::move(groups)), prefix_tokens_(prefix_tokens), index_(groups_.size()) {
   for (const CacheGroup& group : groups_) pools_.emplace_back(group.blocks);
 }
 
@@ -51,22 +52,38 @@ Position BlockManager::rows_that_fit(const BlockTables& tables, Position compute
   return static_cast<Position>(rows);
 }
 
+BlockId BlockManager::allocate(std::size_t group) {
+  const BlockId block = pools_[group].allocate().value();
+  if (index_[group].forget(block)) ++evictions_;
+  return block;
+}
+
+void BlockManager::make_writable(std::size_t group, BlockId& block,
+                                 std::vector<BlockCopy>& copies) {
+  BlockPool& pool = pools_[group];
+  const bool shared = pool.references(block) > 1;
+  if (!shared && !pool.kept(block)) return;
+  // Of a full block the last row alone is written again, but a state moves on.
+  if (shared || (groups_[group].is_state() && pool.free_blocks() > 0)) {
+    const BlockId own = allocate(group);
+    copies.push_back({static_cast<std::int32_t>(group), block, own});
+    pool.release(block);
+    block = own;
+  } else {
+    index_[group].forget(block);
+    pool.keep_no_more(block);
+  }
+}
+
 void BlockManager::reserve(BlockTables& tables, Position computed, Position rows,
                            std::vector<BlockCopy>& copies) {
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     BlockTable& table = tables[g];
     const std::int32_t block_tokens = groups_[g].block_tokens;
-    if (must_copy(g, table, computed)) {
-      BlockId& shared = table.blocks[static_cast<std::size_t>(computed / block_tokens)];
-      const BlockId own = pools_[g].allocate().value();
-      copies.push_back({static_cast<std::int32_t>(g), shared, own});
-      pools_[g].release(shared);
-      shared = own;
-    }
+    if (computed % block_tokens != 0)
+      make_writable(g, table.blocks[static_cast<std::size_t>(computed / block_tokens)], copies);
     const std::int64_t end = std::int64_t{computed} + rows;
-    while (std::int64_t{table.size()} * block_tokens < end) {
-      table.blocks.push_back(pools_[g].allocate().value());
-    }
+    while (std::int64_t{table.size()} * block_tokens < end) table.blocks.push_back(allocate(g));
   }
 }
 
@@ -147,6 +164,135 @@ bool BlockManager::can_trim(const BlockTables& tables, Position computed) const 
   return true;
 }
 
+// --- The prefix cache ---
+
+std::optional<BlockId> BlockManager::find(std::size_t group, const NamedTokens& sequence,
+                                          std::size_t block) const {
+  if (block >= sequence.names.size()) return std::nullopt;
+  const auto tokens = static_cast<std::size_t>(prefix_tokens_);
+  return index_[group].find(sequence.names[block], sequence.tokens.subspan(block * tokens, tokens));
+}
+
+// `position`, or a lower one that the group may serve where it does not serve this one.
+Position BlockManager::served(std::size_t group, const NamedTokens& sequence,
+                              Position position) const {
+  if (groups_[group].is_state()) {
+    const Position blocks = position / prefix_tokens_;
+    if (blocks > 0 && !find(group, sequence, static_cast<std::size_t>(blocks) - 1))
+      return (blocks - 1) * prefix_tokens_;
+    return blocks * prefix_tokens_;
+  }
+  for (std::int32_t i = first_visible_block(group, position);
+       i < ceil_div(position, prefix_tokens_); ++i) {
+    if (!find(group, sequence, static_cast<std::size_t>(i))) return i * prefix_tokens_;
+  }
+  return position;
+}
+
+Position BlockManager::cached_prefix(const NamedTokens& sequence, Position limit) const {
+  if (!has_prefixes()) return 0;
+  Position position = limit;
+  for (Position before = -1; before != position;) {
+    before = position;
+    for (std::size_t g = 0; g < groups_.size(); ++g) position = served(g, sequence, position);
+  }
+  return position;
+}
+
+BlockTables BlockManager::share_prefix(const NamedTokens& sequence, Position position) {
+  BlockTables tables = empty_tables();
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    BlockTable& table = tables[g];
+    const std::int32_t end = ceil_div(position, prefix_tokens_);
+    if (groups_[g].is_state()) {
+      if (end > 0) table.blocks = {find(g, sequence, static_cast<std::size_t>(end) - 1).value()};
+    } else {
+      table.first_live = std::min(first_visible_block(g, position), end);
+      table.blocks.resize(static_cast<std::size_t>(table.first_live));
+      for (std::int32_t i = table.first_live; i < end; ++i)
+        table.blocks.push_back(find(g, sequence, static_cast<std::size_t>(i)).value());
+    }
+  }
+  return share(tables);
+}
+
+std::int64_t BlockManager::held_blocks(std::size_t group, const NamedTokens& sequence,
+                                       Position position) const {
+  if (groups_[group].is_state() || groups_[group].window > 0) return 0;
+  std::int64_t held = 0;
+  for (Position i = 0; i < position / prefix_tokens_; ++i) {
+    const auto block = find(group, sequence, static_cast<std::size_t>(i));
+    if (block && pools_[group].references(*block) > 0) ++held;
+  }
+  return held;
+}
+
+bool BlockManager::has_block(const NamedTokens& sequence, std::size_t blocks) const {
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (!groups_[g].is_state()) return find(g, sequence, blocks).has_value();
+  }
+  return false;
+}
+
+void BlockManager::name_blocks(BlockTables& tables, const NamedTokens& sequence, std::size_t from,
+                               std::size_t to) {
+  const auto tokens = static_cast<std::size_t>(prefix_tokens_);
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].is_state()) continue;
+    for (std::size_t i = from; i < to; ++i) {
+      BlockId& block = tables[g].blocks[i];
+      if (!block.valid()) continue;
+      if (const auto known = find(g, sequence, i)) {
+        if (*known == block) continue;
+        pools_[g].add_reference(*known);
+        pools_[g].release(block);
+        block = *known;
+      } else if (index_[g].insert(block, i == 0 ? sequence.root : sequence.names[i - 1],
+                                  sequence.names[i], sequence.tokens.subspan(i * tokens, tokens))) {
+        pools_[g].keep(block);
+      }
+    }
+  }
+}
+
+void BlockManager::save_states(const BlockTables& tables, const NamedTokens& sequence) {
+  const std::size_t last = sequence.names.size() - 1;
+  const auto tokens = static_cast<std::size_t>(prefix_tokens_);
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (!groups_[g].is_state() || find(g, sequence, last)) continue;
+    const BlockId block = tables[g].blocks.front();
+    if (index_[g].insert(block, last == 0 ? sequence.root : sequence.names[last - 1],
+                         sequence.names[last], sequence.tokens.subspan(last * tokens, tokens)))
+      pools_[g].keep(block);
+  }
+}
+
+void BlockManager::forget_states(const NamedTokens& sequence) {
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (!groups_[g].is_state()) continue;
+    const auto block = find(g, sequence, sequence.names.size() - 1);
+    if (!block || pools_[g].references(*block) > 0) continue;
+    index_[g].forget(*block);
+    pools_[g].keep_no_more(*block);
+  }
+}
+
+Position BlockManager::first_difference(const NamedTokens& sequence) const {
+  for (std::size_t g = 0; has_prefixes() && g < groups_.size(); ++g) {
+    if (groups_[g].is_state()) continue;
+    std::size_t known = sequence.names.size();
+    while (known > 0 && !find(g, sequence, known - 1)) --known;
+    const std::size_t first = known * static_cast<std::size_t>(prefix_tokens_);
+    const auto agreed = index_[g].agreement(known == 0 ? sequence.root : sequence.names[known - 1],
+                                            sequence.tokens.subspan(first));
+    if (!agreed || first + static_cast<std::size_t>(*agreed) == sequence.tokens.size()) return -1;
+    return static_cast<Position>(first) + *agreed;
+  }
+  return -1;
+}
+
+// --- Checks ---
+
 Status BlockManager::check_cover(const BlockTables& tables, Position computed, Position end) const {
   if (tables.size() != groups_.size()) return internal_error("{} block tables", tables.size());
   for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -165,9 +311,34 @@ Status BlockManager::check_cover(const BlockTables& tables, Position computed, P
         return internal_error("group {}: entry {} is on the wrong side of the window", g, i);
       }
     }
-    if (end > computed && must_copy(g, table, computed)) {
+    const std::int32_t block_tokens = groups_[g].block_tokens;
+    if (end == computed || computed % block_tokens == 0) continue;
+    const BlockId written = table.blocks[static_cast<std::size_t>(computed / block_tokens)];
+    if (pools_[g].references(written) > 1 || pools_[g].kept(written))
       return internal_error("group {}: rows are written to a shared block", g);
-    }
+  }
+  return {};
+}
+
+// Of two blocks without a reference, one behind the other, the one behind is taken first.
+Status BlockManager::check_index(std::size_t group) const {
+  const BlockPool& pool = pools_[group];
+  std::int32_t kept = 0;
+  for (std::int32_t i = 0; i < pool.blocks(); ++i) {
+    kept += pool.kept(BlockId{i}) ? 1 : 0;
+    if (pool.kept(BlockId{i}) != index_[group].contains(BlockId{i}))
+      return internal_error("block {} is kept without a name, or has one and is not kept", i);
+  }
+  if (kept != index_[group].size())
+    return internal_error("{} names for {} blocks", index_[group].size(), kept);
+  if (groups_[group].is_state() || groups_[group].window > 0) return {};
+  std::set<BlockId> before;
+  for (const BlockId block : pool.idle()) {
+    const auto parent = index_[group].parent_of(block);
+    if (parent && before.contains(*parent))
+      return internal_error("block {} will be taken before {} that follows it", parent->value,
+                            block.value);
+    before.insert(block);
   }
   return {};
 }
@@ -184,9 +355,9 @@ Status BlockManager::check_references(std::span<const BlockTables* const> all) c
         ++references[static_cast<std::size_t>(block.value)];
       }
     }
-    if (Status status = pools_[g].check(references); !status.ok()) {
-      return status.with_context(fmt::format("cache group {}", g));
-    }
+    Status status = pools_[g].check(references);
+    if (status.ok()) status = check_index(g);
+    if (!status.ok()) return status.with_context(fmt::format("cache group {}", g));
   }
   return {};
 }

@@ -1,15 +1,24 @@
 // BlockManager: the cache groups' pools and the tables that map a sequence's positions to blocks.
-// Sequences share blocks after a fork; whoever writes to a shared one first gets a copy.
-// Not thread-safe.
+// Sequences share blocks after a fork, or where they begin alike; whoever writes to a shared one
+// first gets a copy. Not thread-safe.
+//
+// The prefix cache: full blocks have names (PrefixIndex) and stay when no sequence holds them,
+// until a block is needed and no other is free; then the one let go longest ago is taken, and as
+// sequences let go of their blocks from the end, this is a leaf. So the cache never takes memory
+// from a sequence. A windowed group serves a position if the blocks of the window before it are
+// there. A group of states serves the positions where a state was saved, each at the end of a full
+// block.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/status.h"
 #include "base/units.h"
 #include "schedule/block_pool.h"
+#include "schedule/prefix_index.h"
 #include "schedule/step_plan.h"
 
 namespace strata {
@@ -25,10 +34,18 @@ struct BlockTable {
 };
 using BlockTables = std::vector<BlockTable>;  // one per cache group
 
+// Tokens and the names of the first full blocks of them.
+struct NamedTokens {
+  const BlockName& root;
+  std::span<const TokenId> tokens;
+  std::span<const BlockName> names;
+};
+
 class BlockManager {
  public:
-  // REQUIRES: sizes are positive, windows not negative.
-  explicit BlockManager(std::vector<CacheGroup> groups);
+  // `prefix_tokens`: those of a named block; 0: there is no prefix cache. REQUIRES: sizes are
+  // positive, windows not negative; all groups but states have blocks of `prefix_tokens`, if not 0.
+  explicit BlockManager(std::vector<CacheGroup> groups, std::int32_t prefix_tokens = 0);
 
   std::span<const CacheGroup> groups() const { return groups_; }
   const BlockPool& pool(std::size_t group) const { return pools_[group]; }
@@ -67,19 +84,61 @@ class BlockManager {
   // Whether trim() alone leaves what rows from `computed` on see: no state and no window moved on.
   bool can_trim(const BlockTables& tables, Position computed) const;
 
+  bool has_prefixes() const { return prefix_tokens_ > 0; }
+  std::int32_t prefix_tokens() const { return prefix_tokens_; }
+
+  // The last position, at most `limit`, from which rows can be computed on cached blocks alone.
+  Position cached_prefix(const NamedTokens& sequence, Position limit) const;
+
+  // Tables on these blocks. REQUIRES: `position` is one that cached_prefix() gave.
+  BlockTables share_prefix(const NamedTokens& sequence, Position position);
+
+  // How many of the blocks before `position` somebody holds, so that sharing takes none of the
+  // free ones; of a group whose blocks all stay.
+  std::int64_t held_blocks(std::size_t group, const NamedTokens& sequence, Position position) const;
+
+  // Whether the block of keys and values behind the first `blocks` ones is there.
+  bool has_block(const NamedTokens& sequence, std::size_t blocks) const;
+
+  // Names the blocks `from` to `to` of the tables. One that another block holds already goes, and
+  // that one takes its place.
+  void name_blocks(BlockTables& tables, const NamedTokens& sequence, std::size_t from,
+                   std::size_t to);
+
+  // Saves the states behind the last named token; whoever writes to them next gets a copy, if a
+  // block is left.
+  void save_states(const BlockTables& tables, const NamedTokens& sequence);
+  // Gives them up, unless a sequence holds them.
+  void forget_states(const NamedTokens& sequence);
+
+  // The first token that differs from the longest cached prefix; -1 where none is known to.
+  Position first_difference(const NamedTokens& sequence) const;
+
+  std::int64_t evictions() const { return evictions_; }
+
   // Whether a sequence's tables cover exactly the positions below `end` that its next rows, from
   // `computed` on, may see or write.
   Status check_cover(const BlockTables& tables, Position computed, Position end) const;
 
-  // Whether reference counts equal the entries of `all`, the tables of every sequence.
+  // Whether reference counts equal the entries of `all`, the tables of every sequence, the kept
+  // blocks are the named ones, and those without a reference will be taken from the leaves.
   Status check_references(std::span<const BlockTables* const> all) const;
 
  private:
   std::int32_t first_visible_block(std::size_t group, Position computed) const;
   bool must_copy(std::size_t group, const BlockTable& table, Position computed) const;
+  BlockId allocate(std::size_t group);
+  void make_writable(std::size_t group, BlockId& block, std::vector<BlockCopy>& copies);
+  std::optional<BlockId> find(std::size_t group, const NamedTokens& sequence,
+                              std::size_t block) const;
+  Position served(std::size_t group, const NamedTokens& sequence, Position position) const;
+  Status check_index(std::size_t group) const;
 
   std::vector<CacheGroup> groups_;
   std::vector<BlockPool> pools_;
+  std::int32_t prefix_tokens_;
+  std::vector<PrefixIndex> index_;  // by group
+  std::int64_t evictions_ = 0;
 };
 
 }  // namespace strata

@@ -2,23 +2,42 @@
 
 namespace strata {
 
-BlockPool::BlockPool(std::int32_t blocks) : references_(static_cast<std::size_t>(blocks), 0) {
+BlockPool::BlockPool(std::int32_t blocks)
+    : references_(static_cast<std::size_t>(blocks), 0),
+      kept_(references_.size(), false),
+      idle_at_(references_.size()) {
   free_.reserve(references_.size());
   for (std::int32_t i = blocks; i-- > 0;) free_.push_back(BlockId{i});
 }
 
 std::optional<BlockId> BlockPool::allocate() {
-  if (free_.empty()) return std::nullopt;
+  if (free_.empty() && idle_.empty()) return std::nullopt;
+  if (free_.empty()) keep_no_more(idle_.front());
   const BlockId block = free_.back();
   free_.pop_back();
   references_[index(block)] = 1;
   return block;
 }
 
-void BlockPool::add_reference(BlockId block) { ++references_[index(block)]; }
+void BlockPool::add_reference(BlockId block) {
+  if (references_[index(block)]++ == 0) idle_.erase(idle_at_[index(block)]);
+}
 
 void BlockPool::release(BlockId block) {
-  if (--references_[index(block)] == 0) free_.push_back(block);
+  if (--references_[index(block)] > 0) return;
+  if (kept(block)) {
+    idle_at_[index(block)] = idle_.insert(idle_.end(), block);
+  } else {
+    free_.push_back(block);
+  }
+}
+
+void BlockPool::keep_no_more(BlockId block) {
+  if (kept(block) && references(block) == 0) {
+    idle_.erase(idle_at_[index(block)]);
+    free_.push_back(block);
+  }
+  kept_[index(block)] = false;
 }
 
 Status BlockPool::check(std::span<const std::int32_t> expected_references) const {
@@ -26,19 +45,23 @@ Status BlockPool::check(std::span<const std::int32_t> expected_references) const
     return internal_error("counts for {} blocks given, the pool has {}", expected_references.size(),
                           references_.size());
   }
-  std::vector<bool> is_free(references_.size(), false);
-  for (const BlockId block : free_) {
-    if (is_free[index(block)]) return internal_error("block {} is free twice", block.value);
-    is_free[index(block)] = true;
-  }
+  std::vector<bool> unused(references_.size(), false);
+  const auto see = [&](BlockId block, bool idle) -> Status {
+    if (unused[index(block)]) return internal_error("block {} is free twice", block.value);
+    unused[index(block)] = true;
+    if (kept(block) != idle) return internal_error("block {} is in the wrong list", block.value);
+    return {};
+  };
+  for (const BlockId block : free_) STRATA_TRY(see(block, false));
+  for (const BlockId block : idle_) STRATA_TRY(see(block, true));
   for (std::size_t i = 0; i < references_.size(); ++i) {
     if (references_[i] != expected_references[i]) {
       return internal_error("block {} counts {} references, tables hold {}", i, references_[i],
                             expected_references[i]);
     }
-    if (is_free[i] != (references_[i] == 0)) {
+    if (unused[i] != (references_[i] == 0)) {
       return internal_error("block {} with {} references is {}", i, references_[i],
-                            is_free[i] ? "free" : "lost");
+                            unused[i] ? "free" : "lost");
     }
   }
   return {};

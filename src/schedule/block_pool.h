@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <optional>
 #include <span>
 #include <vector>
@@ -16,26 +17,44 @@ class BlockPool {
  public:
   explicit BlockPool(std::int32_t blocks);
 
-  // A block with one reference, or nothing when all are in use. The block released last comes
-  // first; blocks never used come in ascending order.
+  // A block with one reference, or nothing when all are in use. Of the free ones the block released
+  // last comes first; blocks never used come in ascending order. Without a free one, the kept block
+  // that has been without a reference for longest; it is kept no more.
   std::optional<BlockId> allocate();
 
-  // REQUIRES: the block has a reference.
+  // REQUIRES: the block has a reference, or is kept.
   void add_reference(BlockId block);
+  // REQUIRES: the block has a reference.
   void release(BlockId block);
+
+  // A kept block that loses its last reference is not free, but one of those that allocate() takes
+  // when no other is left.
+  void keep(BlockId block) { kept_[index(block)] = true; }
+  void keep_no_more(BlockId block);
+  bool kept(BlockId block) const { return kept_[index(block)]; }
 
   std::int32_t references(BlockId block) const { return references_[index(block)]; }
   std::int32_t blocks() const { return static_cast<std::int32_t>(references_.size()); }
-  std::int32_t free_blocks() const { return static_cast<std::int32_t>(free_.size()); }
+  // Blocks that allocate() can give, and how many of them are kept.
+  std::int32_t free_blocks() const {
+    return static_cast<std::int32_t>(free_.size()) + idle_blocks();
+  }
+  std::int32_t idle_blocks() const { return static_cast<std::int32_t>(idle_.size()); }
+  // Kept blocks without a reference, the next to be taken first.
+  const std::list<BlockId>& idle() const { return idle_; }
 
-  // Whether the counts are these (one per block) and the free list holds exactly the others.
+  // Whether the counts are these (one per block), the free list holds exactly the others that are
+  // not kept, and the idle list those that are.
   Status check(std::span<const std::int32_t> expected_references) const;
 
  private:
   static std::size_t index(BlockId block) { return static_cast<std::size_t>(block.value); }
 
   std::vector<std::int32_t> references_;
+  std::vector<bool> kept_;
   std::vector<BlockId> free_;  // the next to hand out is last
+  std::list<BlockId> idle_;
+  std::vector<std::list<BlockId>::iterator> idle_at_;  // by block, where it is idle
 };
 
 }  // namespace strata

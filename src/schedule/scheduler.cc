@@ -22,7 +22,14 @@ Status check(const SchedulerConfig& config) {
       return invalid_argument("a cache group of {} blocks of {} tokens with window {} is invalid",
                               group.blocks, group.block_tokens, group.window);
     }
+    if (config.prefix_tokens > 0 && !group.is_state() &&
+        group.block_tokens != config.prefix_tokens) {
+      return invalid_argument("a prefix cache of {} tokens a block cannot name blocks of {}",
+                              config.prefix_tokens, group.block_tokens);
+    }
   }
+  if (config.prefix_tokens < 0 || (config.prefix_tokens > 0 && config.whole_sequences))
+    return invalid_argument("whole sequences have no prefix cache");
   return {};
 }
 
@@ -34,7 +41,10 @@ Result<Scheduler> Scheduler::create(SchedulerConfig config) {
 }
 
 Scheduler::Scheduler(SchedulerConfig config)
-    : config_(std::move(config)), blocks_(config_.groups), max_chunk_(config_.max_rows) {}
+    : config_(std::move(config)),
+      blocks_(config_.groups, config_.prefix_tokens),
+      max_chunk_(config_.max_rows),
+      stretch_rows_(config_.max_rows) {}
 
 const Sequence* Scheduler::find(SequenceId id) const {
   const auto found = sequences_.find(id);
@@ -95,8 +105,10 @@ Status Scheduler::add(NewSequence sequence) {
   added->logit_positions = std::move(sequence.logit_positions);
   added->final_logits = sequence.final_logits;
   added->priority = sequence.priority;
+  added->client = sequence.client;
   added->blocks = blocks_.empty_tables();
-  wait_at_back(*added);
+  if (blocks_.has_prefixes()) added->root = root_name(sequence.cache_salt);
+  waiting_.push_back(*added);
   sequences_.emplace(added->id, std::move(added));
   return {};
 }
@@ -111,7 +123,10 @@ Status Scheduler::fork(SequenceId parent, SequenceId child, std::optional<TokenI
   auto forked = std::make_unique<Sequence>(*origin);
   forked->id = child;
   forked->drop_drafts(forked->drafts);
-  if (last) forked->tokens.back() = *last;
+  if (last) {
+    forked->tokens.back() = *last;
+    forked->forget_names(forked->known() - 1, blocks_.prefix_tokens());
+  }
   const bool shares =
       origin->computed > 0 && running_.size() < static_cast<std::size_t>(config_.max_running);
   if (shares) {
@@ -122,7 +137,8 @@ Status Scheduler::fork(SequenceId parent, SequenceId child, std::optional<TokenI
     forked->blocks = blocks_.empty_tables();
     forked->checkpoints.clear();
     forked->computed = 0;
-    wait_at_back(*forked);
+    forked->named = 0;
+    waiting_.push_back(*forked);
   }
   sequences_.emplace(child, std::move(forked));
   return {};
@@ -195,6 +211,8 @@ Status Scheduler::rewind(SequenceId id, Position keep, std::span<const TokenId> 
   std::erase_if(sequence.logit_positions, [&](Position position) { return position >= keep; });
   sequence.tokens.resize(static_cast<std::size_t>(keep));
   sequence.tokens.insert(sequence.tokens.end(), then.begin(), then.end());
+  sequence.forget_names(keep, blocks_.prefix_tokens());
+  sequence.first_states = sequence.last_states = 0;
   return {};
 }
 
@@ -212,6 +230,9 @@ void Scheduler::go_back(Sequence& sequence, Position position) {
     if (!saved.empty()) sequence.blocks = blocks_.share(saved.back().blocks);
   }
   blocks_.trim(sequence.blocks, sequence.computed);
+  if (blocks_.has_prefixes())
+    sequence.named = std::min(
+        sequence.named, static_cast<std::size_t>(sequence.computed / blocks_.prefix_tokens()));
 }
 
 Status Scheduler::force_preempt(SequenceId id) {
@@ -238,18 +259,15 @@ void Scheduler::run(Sequence& sequence) {
   running_.insert(lower, &sequence);
 }
 
-void Scheduler::wait_at_back(Sequence& sequence) {
-  waiting_[sequence.priority].push_back(&sequence);
-}
-
 void Scheduler::preempt(std::size_t rank) {
   Sequence& sequence = *running_[rank];
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(rank));
   release(sequence);
   sequence.drop_drafts(sequence.drafts);
   sequence.computed = 0;
+  sequence.named = 0;
   sequence.planned = 0;
-  waiting_[sequence.priority].push_front(&sequence);
+  waiting_.push_front(sequence);
   ++preemptions_;
 }
 
@@ -260,10 +278,7 @@ void Scheduler::end(Sequence& sequence, Status status) {
 
 void Scheduler::erase(Sequence& sequence) {
   std::erase(running_, &sequence);
-  if (const auto queue = waiting_.find(sequence.priority); queue != waiting_.end()) {
-    std::erase(queue->second, &sequence);
-    if (queue->second.empty()) waiting_.erase(queue);
-  }
+  waiting_.remove(sequence);
   release(sequence);
   const SequenceId id = sequence.id;
   sequences_.erase(id);
@@ -275,134 +290,6 @@ void Scheduler::release(Sequence& sequence) {
   sequence.checkpoints.clear();
   if (sequence.states_before_drafts) blocks_.release(*sequence.states_before_drafts);
   sequence.states_before_drafts.reset();
-}
-
-// --- Planning ---
-
-const StepPlan& Scheduler::plan_step() {
-  if (!plan_.empty()) (void)commit({});  // committing nothing cannot fail
-  plan_ = StepPlan();
-  // A sequence may preempt others only behind it, so the ranks in front stay as they are.
-  const auto plan_if = [&](bool single) {
-    for (std::size_t rank = 0; rank < running_.size(); ++rank) {
-      const Sequence& sequence = *running_[rank];
-      if ((sequence.firm() - sequence.computed == 1) == single) plan_running(rank);
-    }
-  };
-  plan_if(true);
-  plan_if(false);
-  admit_waiting();
-  return plan_;
-}
-
-// Rows of the next slice as the step's budgets and its drafts allow, blocks aside.
-Position Scheduler::rows_in_budget(const Sequence& sequence) const {
-  // Drafts need a copy of the states to go back to.
-  const Position known =
-      blocks_.has_states() && !blocks_.can_copy_states() ? sequence.firm() : sequence.known();
-  const Position chunk = config_.whole_sequences ? config_.max_rows : max_chunk_;
-  const Position limit =
-      std::min({known - sequence.computed, config_.max_rows - plan_.rows, chunk});
-  std::int32_t logit_rows = config_.max_logit_rows - plan_.logit_rows;
-  for (Position row = 0; row < limit; ++row) {
-    if (sequence.wants_logits(sequence.computed + row) && logit_rows-- == 0) return row;
-  }
-  return limit;
-}
-
-void Scheduler::plan_running(std::size_t rank) {
-  Sequence& sequence = *running_[rank];
-  const Position wanted = rows_in_budget(sequence);
-  if (wanted == 0) return;
-  Position rows = blocks_.rows_that_fit(sequence.blocks, sequence.computed, wanted);
-  while (rows == 0 && (drop_checkpoint() || preempt_below(rank))) {
-    rows = blocks_.rows_that_fit(sequence.blocks, sequence.computed, wanted);
-  }
-  if (rows > 0) return take_rows(sequence, rows);
-  // With others ahead it keeps its blocks and waits for theirs; alone it would wait for ever.
-  if (running_.size() > 1) return;
-  end(sequence, blocks_.fits_alone(sequence.computed + 1));
-}
-
-// Gives up the oldest checkpoint of the lowest-ranked sequence that has one. Copies of the step
-// that read its blocks come before any row that is written there.
-bool Scheduler::drop_checkpoint() {
-  for (std::size_t rank = running_.size(); rank-- > 0;) {
-    auto& saved = running_[rank]->checkpoints;
-    if (saved.empty()) continue;
-    blocks_.release(saved.front().blocks);
-    saved.erase(saved.begin());
-    return true;
-  }
-  return false;
-}
-
-// Preempts the lowest-ranked sequence behind `rank` that the step has not planned.
-bool Scheduler::preempt_below(std::size_t rank) {
-  for (std::size_t victim = running_.size(); --victim > rank;) {
-    if (running_[victim]->planned > 0) continue;
-    preempt(victim);
-    return true;
-  }
-  return false;
-}
-
-void Scheduler::admit_waiting() {
-  while (!waiting_.empty() && plan_.rows < config_.max_rows &&
-         running_.size() < static_cast<std::size_t>(config_.max_running)) {
-    Sequence& sequence = *waiting_.begin()->second.front();
-    if (Status fits = blocks_.fits_alone(sequence.known()); !fits.ok()) {
-      end(sequence, std::move(fits));
-      continue;
-    }
-    while (!has_room(sequence)) {
-      if (!drop_checkpoint()) return;
-    }
-    const Position rows = blocks_.rows_that_fit(sequence.blocks, 0, rows_in_budget(sequence));
-    if (rows == 0 || (config_.whole_sequences && rows < sequence.firm())) return;
-    waiting_.begin()->second.pop_front();
-    if (waiting_.begin()->second.empty()) waiting_.erase(waiting_.begin());
-    run(sequence);
-    take_rows(sequence, rows);
-  }
-}
-
-// Whether the free blocks hold all of the sequence, besides what running ones will still take for
-// the tokens they know: admitting on less would preempt it soon.
-bool Scheduler::has_room(const Sequence& sequence) const {
-  for (std::size_t g = 0; g < config_.groups.size(); ++g) {
-    std::int64_t room = blocks_.pool(g).free_blocks();
-    for (const Sequence* other : running_) {
-      room -= std::max<std::int64_t>(
-          0, blocks_.peak_blocks(g, other->known()) - other->blocks[g].live());
-    }
-    if (room < blocks_.peak_blocks(g, sequence.known())) return false;
-  }
-  return true;
-}
-
-void Scheduler::take_rows(Sequence& sequence, Position rows) {
-  // Drafts are checked in the step that computes the last firm token, or not at all.
-  const Position end = sequence.computed + rows;
-  sequence.drop_drafts(std::min(sequence.drafts, sequence.known() - end));
-  if (end > sequence.firm() && blocks_.has_states()) {
-    sequence.states_before_drafts = blocks_.share_states(sequence.blocks);
-  }
-  blocks_.reserve(sequence.blocks, sequence.computed, rows, plan_.copies);
-  sequence.planned = rows;
-  SequenceSlice slice;
-  slice.sequence = sequence.id;
-  slice.first = sequence.computed;
-  slice.tokens =
-      std::span(sequence.tokens)
-          .subspan(static_cast<std::size_t>(sequence.computed), static_cast<std::size_t>(rows));
-  for (Position position = sequence.computed; position < end; ++position) {
-    slice.wants_logits.push_back(sequence.wants_logits(position) ? 1 : 0);
-    plan_.logit_rows += slice.wants_logits.back();
-  }
-  for (const BlockTable& table : sequence.blocks) slice.block_tables.emplace_back(table.blocks);
-  plan_.slices.push_back(std::move(slice));
-  plan_.rows += rows;
 }
 
 // --- Committing ---
@@ -456,6 +343,7 @@ void Scheduler::apply(const Confirmed& confirmed) {
                            confirmed.appended.end());
   }
   sequence.drafts = 0;
+  keep_prefix(sequence);
   blocks_.trim(sequence.blocks, sequence.computed);
 }
 
@@ -477,15 +365,25 @@ Status Scheduler::commit(std::span<const Confirmed> confirmed) {
 
 // --- Watching ---
 
+std::int32_t Scheduler::single_rows() const {
+  return static_cast<std::int32_t>(std::ranges::count_if(running_, [](const Sequence* sequence) {
+    return sequence->firm() - sequence->computed == 1;
+  }));
+}
+
 SchedulerStats Scheduler::stats() const {
   SchedulerStats stats;
   stats.running = static_cast<std::int32_t>(running_.size());
   stats.waiting = static_cast<std::int32_t>(sequences_.size() - running_.size());
   stats.preemptions = preemptions_;
+  stats.prefix_queries = prefix_queries_;
+  stats.prefix_hits = prefix_hits_;
+  stats.prefix_evictions = blocks_.evictions();
   for (std::size_t g = 0; g < config_.groups.size(); ++g) {
     const BlockPool& pool = blocks_.pool(g);
     stats.free_blocks.push_back(pool.free_blocks());
     stats.used_blocks.push_back(pool.blocks() - pool.free_blocks());
+    stats.cached_blocks.push_back(pool.idle_blocks());
   }
   return stats;
 }
@@ -511,14 +409,11 @@ Status Scheduler::check_cache(const Sequence& sequence) const {
 Status Scheduler::check_invariants() const {
   std::unordered_set<const Sequence*> placed(running_.begin(), running_.end());
   std::size_t places = running_.size();
-  for (const auto& [priority, queue] : waiting_) {
-    places += queue.size();
-    for (const Sequence* sequence : queue) {
-      placed.insert(sequence);
-      if (sequence->computed != 0 || sequence->planned != 0 || sequence->priority != priority) {
-        return internal_error("sequence {} waits in a wrong state", sequence->id.value);
-      }
-    }
+  for (const Sequence* sequence : waiting_.all()) {
+    ++places;
+    placed.insert(sequence);
+    if (sequence->computed != 0 || sequence->planned != 0)
+      return internal_error("sequence {} waits in a wrong state", sequence->id.value);
   }
   if (places != sequences_.size() || placed.size() != sequences_.size()) {
     return internal_error("{} sequences have {} places", sequences_.size(), places);

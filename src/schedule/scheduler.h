@@ -4,21 +4,32 @@
 //
 // A step: plan_step(), compute the plan, commit(). Between these two only commit() may change
 // sequences; the other calls fail. Not thread-safe.
+//
+// Who comes first: sequences with one row to compute; then, for stretches of rows, the higher
+// priority; within one, the client for whom fewer rows were computed; of a client, whoever came
+// first. A waiting sequence that finds no room holds up those behind it, so size starves nobody.
+// Where it has a higher priority than running ones, these are preempted for it. Lower priorities
+// wait as long as higher ones use up the steps, but one admission in kAdmissionsPerLowest goes to
+// the lowest, and what it admits counts as the highest from then on.
+//
+// With a prefix cache a sequence starts behind the rows that others have computed for the same
+// tokens, and catches up when others overtake it; one whose next block another computes in the same
+// step waits for it. The logits are the same bits either way.
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/status.h"
 #include "base/units.h"
 #include "schedule/block_manager.h"
+#include "schedule/fair_queue.h"
 #include "schedule/sequence.h"
 #include "schedule/step_plan.h"
 
@@ -32,7 +43,11 @@ struct SchedulerConfig {
   // A step computes all rows of a sequence or none, and its commit ends the sequence: rows see
   // those behind them, so that none can be added.
   bool whole_sequences = false;
+  // Tokens of a block of the prefix cache, which is the block of all groups but states; 0: none.
+  std::int32_t prefix_tokens = 0;
 };
+
+constexpr int kAdmissionsPerLowest = 16;
 
 struct NewSequence {
   SequenceId id;
@@ -40,6 +55,8 @@ struct NewSequence {
   std::vector<Position> logit_positions;  // rows that deliver logits too; ascending
   bool final_logits = true;               // whether the last known row delivers logits
   std::int32_t priority = 0;              // higher goes first
+  std::uint64_t client = 0;               // those of equal priority take turns
+  std::string_view cache_salt = {};       // only sequences of equal salt share cached prefixes
 };
 
 // What became of a planned slice. Its first `keep` rows stand; all of them, unless it ended in
@@ -61,8 +78,12 @@ struct SchedulerStats {
   std::int32_t running = 0;
   std::int32_t waiting = 0;
   std::int64_t preemptions = 0;
-  std::vector<std::int32_t> used_blocks;  // per cache group
-  std::vector<std::int32_t> free_blocks;
+  std::int64_t prefix_queries = 0;          // tokens that started sequences knew
+  std::int64_t prefix_hits = 0;             // those of them that were in the cache
+  std::int64_t prefix_evictions = 0;        // blocks
+  std::vector<std::int32_t> used_blocks;    // per cache group
+  std::vector<std::int32_t> free_blocks;    // cached ones included
+  std::vector<std::int32_t> cached_blocks;  // of no sequence
 };
 
 class Scheduler {
@@ -86,7 +107,7 @@ class Scheduler {
   // the others.
   Status extend(SequenceId id, std::span<const TokenId> drafts);
 
-  // Plans first the sequences with one pending row, then longer stretches, then the queue. An empty
+  // Plans first the sequences with one pending row, then longer stretches and the queue. An empty
   // plan means that nothing is left to compute. An uncommitted step counts as failed.
   const StepPlan& plan_step();
 
@@ -113,6 +134,13 @@ class Scheduler {
   // Rows per sequence and step; at least 1. Whole sequences stay whole.
   void set_max_chunk(std::int32_t rows) { max_chunk_ = std::max(rows, 1); }
 
+  // Rows per step of all sequences together that have more than one to compute. With 0 a step may
+  // be empty though they wait. Whole sequences stay whole.
+  void set_stretch_rows(std::int32_t rows) { stretch_rows_ = std::max(rows, 0); }
+
+  // Sequences with one row to compute.
+  std::int32_t single_rows() const;
+
   const Sequence* find(SequenceId id) const;
   SchedulerStats stats() const;
 
@@ -129,16 +157,28 @@ class Scheduler {
   Status check_cache(const Sequence& sequence) const;
   void apply(const Confirmed& confirmed);
 
-  Position rows_in_budget(const Sequence& sequence) const;
-  void plan_running(std::size_t rank);
-  void admit_waiting();
-  bool has_room(const Sequence& sequence) const;
+  void make_way();
+  void plan_stretches();
+  Sequence* next_running() const;
+  Sequence& next_waiting() const;
+  bool goes_first(const Sequence& waiting, const Sequence& running) const;
+  bool admit(Sequence& sequence, Position limit);
+  bool has_room(const Sequence& sequence, Position cached, std::int32_t above) const;
+  Position rows_in_budget(const Sequence& sequence, Position limit) const;
+  void plan_stretch(Sequence& sequence, Position limit);
+  void plan_running(std::size_t rank, Position limit);
   bool drop_checkpoint();
   bool preempt_below(std::size_t rank);
   void take_rows(Sequence& sequence, Position rows);
 
+  void know_names(Sequence& sequence);
+  Position cached_prefix(Sequence& sequence);
+  void start_at(Sequence& sequence, Position position);
+  bool is_being_computed(const Sequence& sequence) const;
+  Position rows_before_saved_states(const Sequence& sequence) const;
+  void keep_prefix(Sequence& sequence);
+
   void run(Sequence& sequence);
-  void wait_at_back(Sequence& sequence);
   void preempt(std::size_t rank);
   void end(Sequence& sequence, Status status);
   void erase(Sequence& sequence);
@@ -151,10 +191,16 @@ class Scheduler {
   std::int32_t max_chunk_;
   std::unordered_map<SequenceId, std::unique_ptr<Sequence>> sequences_;
   std::vector<Sequence*> running_;  // by rank: priority, then order of admission
-  std::map<std::int32_t, std::deque<Sequence*>, std::greater<>> waiting_;  // by priority; FIFO
+  FairQueue waiting_;
   StepPlan plan_;
+  std::unordered_set<BlockName> being_computed_;  // full blocks of the plan's stretches
   std::vector<Ended> ended_;
+  std::int32_t stretch_rows_;
+  std::uint64_t step_ = 0;
+  std::int64_t admissions_ = 0;
   std::int64_t preemptions_ = 0;
+  std::int64_t prefix_queries_ = 0;
+  std::int64_t prefix_hits_ = 0;
 };
 
 }  // namespace strata

@@ -28,10 +28,22 @@ struct Sequence {
   std::vector<Position> logit_positions;  // ascending
   bool final_logits = true;
   std::int32_t priority = 0;
+  std::uint64_t client = 0;
+  std::uint64_t considered = 0;         // the last step that asked whether to compute rows of it
   BlockTables blocks;                   // one table per cache group; empty while waiting
   std::vector<Checkpoint> checkpoints;  // by position, ascending; none while waiting
   // The states before the step under way, where it ends in drafts that a commit may take back.
   std::optional<BlockTables> states_before_drafts;
+
+  // The prefix cache. Names are those of the first full blocks, as many as somebody asked for.
+  BlockName root;
+  std::vector<BlockName> names;
+  std::size_t named = 0;      // blocks of the tables that have their names
+  Position first_states = 0;  // where states were saved first, and last; 0: nowhere
+  Position last_states = 0;
+  bool started = false;  // a step took rows of it
+  Position cached = 0;   // rows that were in the cache before that
+  Position first_difference = -1;
 
   Position known() const { return static_cast<Position>(tokens.size()); }
   Position firm() const { return known() - drafts; }
@@ -42,6 +54,23 @@ struct Sequence {
     if (position < delivered) return false;
     if (final_logits && position >= firm() - 1) return true;
     return std::binary_search(logit_positions.begin(), logit_positions.end(), position);
+  }
+  // How many rows the cache may stand for: the last firm one is always computed, and so are those
+  // whose logits are wanted.
+  Position cacheable() const {
+    const auto wanted = std::lower_bound(logit_positions.begin(), logit_positions.end(), delivered);
+    return wanted == logit_positions.end() ? firm() - 1 : std::min(*wanted, firm() - 1);
+  }
+  // REQUIRES: that many names are known.
+  NamedTokens prefix(std::size_t count) const {
+    return {root, tokens, std::span(names).first(count)};
+  }
+  // Leaves no name of a block that tokens from `position` on are part of.
+  void forget_names(Position position, std::int32_t block_tokens) {
+    if (block_tokens == 0) return;
+    const auto count = static_cast<std::size_t>(position / block_tokens);
+    names.resize(std::min(names.size(), count));
+    named = std::min(named, count);
   }
   void drop_drafts(Position count) {
     tokens.resize(tokens.size() - static_cast<std::size_t>(count));

@@ -42,8 +42,9 @@ struct BlockCopy {
 struct StepPlan {
   std::vector<BlockCopy> copies;  // done in this order, before any row
   std::vector<SequenceSlice> slices;
-  std::int32_t rows = 0;        // of all slices
-  std::int32_t logit_rows = 0;  // rows that want logits, in slice order
+  std::int32_t rows = 0;          // of all slices
+  std::int32_t logit_rows = 0;    // rows that want logits, in slice order
+  std::int32_t stretch_rows = 0;  // rows of sequences that had more than one to compute
   bool empty() const { return slices.empty(); }
 };
 
