@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <iostream>
 #include <map>
 #include <random>
@@ -46,6 +47,7 @@ class Simulation {
       step();
     }
     scheduler_.set_max_chunk(scenario_.config.max_rows);
+    scheduler_.set_stretch_rows(scenario_.config.max_rows);
     const int limit = steps_ + 100'000;
     failures_allowed_ = false;
     while (!lives_.empty() && steps_ < limit && !testing::Test::HasFatalFailure()) step();
@@ -56,14 +58,16 @@ class Simulation {
   std::string report() const {
     return fmt::format(
         "{:<22} {:>6} steps {:>7} rows {:>6} finished {:>5} outgrew {:>6} preemptions {:>6} copies "
-        "{:>5} forks {:>6} drafts kept {:>5} rewound",
+        "{:>5} forks {:>6} drafts kept {:>5} rewound {:>6} cached {:>6} evictions",
         scenario_.name, steps_, rows_, finished_, outgrew_, preemptions(), copies_, forks_,
-        drafts_kept_, rewound_);
+        drafts_kept_, rewound_, hits(), evictions());
   }
   int steps() const { return steps_; }
   // For want of blocks, not forced nor by a failed step.
   std::int64_t preemptions() const { return scheduler_.stats().preemptions - forced_ - failed_; }
   std::int64_t copies() const { return copies_; }
+  std::int64_t hits() const { return scheduler_.stats().prefix_hits; }
+  std::int64_t evictions() const { return scheduler_.stats().prefix_evictions; }
 
  private:
   int uniform(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
@@ -83,6 +87,7 @@ class Simulation {
     if (!lives_.empty() && chance(10)) (void)scheduler_.checkpoint(any_life());
     if (!lives_.empty() && chance(3)) rewind();
     if (chance(5)) scheduler_.set_max_chunk(chance(50) ? uniform(1, 9) : 1'000);
+    if (chance(5)) scheduler_.set_stretch_rows(chance(50) ? uniform(1, 9) : 1'000);
     if (chance(50)) draft();
     // Nothing that fails may change a sequence.
     ASSERT_FALSE(scheduler_.cancel(SequenceId{next_id_}).ok());
@@ -92,8 +97,14 @@ class Simulation {
     NewSequence sequence;
     sequence.id = SequenceId{next_id_++};
     const int length = uniform(1, std::max(1, scenario_.longest * 2 / 3));
-    // Few distinct tokens: prefixes coincide often.
-    for (int i = 0; i < length; ++i) sequence.tokens.push_back(uniform(0, 3));
+    // Few distinct tokens: prefixes coincide often. Some go on where others have been.
+    if (chance(50) && !ended_.empty()) {
+      sequence.tokens = ended_[static_cast<std::size_t>(uniform(0, 15)) % ended_.size()];
+      if (sequence.tokens.size() > static_cast<std::size_t>(length))
+        sequence.tokens.resize(static_cast<std::size_t>(length));
+    }
+    while (sequence.tokens.size() < static_cast<std::size_t>(length))
+      sequence.tokens.push_back(uniform(0, 3));
     if (chance(30)) {
       for (Position p = 0; p < length; ++p) {
         if (chance(20)) sequence.logit_positions.push_back(p);
@@ -101,6 +112,8 @@ class Simulation {
     }
     sequence.final_logits = chance(90);
     sequence.priority = uniform(0, 2);
+    sequence.client = static_cast<std::uint64_t>(uniform(0, 3));
+    sequence.cache_salt = chance(80) ? "" : "salt";
     Life life;
     life.tokens = sequence.tokens;
     life.given = life.tokens.size();
@@ -133,7 +146,13 @@ class Simulation {
   void cancel() {
     const SequenceId id = any_life();
     ASSERT_TRUE(scheduler_.cancel(id).ok());
+    remember(lives_.at(id));
     lives_.erase(id);
+  }
+
+  void remember(const Life& life) {
+    ended_.push_back(life.tokens);
+    if (ended_.size() > 16) ended_.pop_front();
   }
 
   void force_preempt() {
@@ -313,6 +332,7 @@ class Simulation {
       ASSERT_EQ(life.tokens[i], next_token(hashes[i - 1])) << "sequence " << id.value;
     }
     for (const Position position : life.wanted) ASSERT_TRUE(life.delivered.contains(position));
+    remember(life);
     lives_.erase(id);
     ++finished_;
   }
@@ -323,6 +343,7 @@ class Simulation {
   FakeExecutor executor_;
   std::map<SequenceId, Life> lives_;
   std::vector<TokenId> known_;
+  std::deque<std::vector<TokenId>> ended_;  // tokens of the last sequences
   std::int64_t next_id_ = 0;
   bool failures_allowed_ = true;
   int steps_ = 0, finished_ = 0, forced_ = 0, failed_ = 0, outgrew_ = 0, forks_ = 0;
@@ -379,11 +400,27 @@ std::vector<Scenario> scenarios() {
   };
 }
 
+// Those whose blocks all have one size, with a prefix cache.
+std::vector<Scenario> cached_scenarios() {
+  std::vector<Scenario> cached;
+  for (Scenario scenario : scenarios()) {
+    SchedulerConfig& config = scenario.config;
+    config.prefix_tokens = 4;
+    for (const CacheGroup& group : config.groups)
+      if (!group.is_state()) config.prefix_tokens = group.block_tokens;
+    scenario.name += ", cached";
+    if (Scheduler::create(config).ok()) cached.push_back(scenario);
+  }
+  return cached;
+}
+
 TEST(SchedulerSimulation, EverySequenceFinishesWithItsOwnTokens) {
   int steps = 0;
-  std::int64_t preemptions = 0, copies = 0;
+  std::int64_t preemptions = 0, copies = 0, hits = 0, evictions = 0;
   std::uint64_t seed = 1;
-  for (const Scenario& scenario : scenarios()) {
+  std::vector<Scenario> all = scenarios();
+  for (Scenario& scenario : cached_scenarios()) all.push_back(std::move(scenario));
+  for (const Scenario& scenario : all) {
     Simulation simulation(scenario, seed++);
     simulation.run(10'000);
     std::cout << simulation.report() << "\n";
@@ -391,11 +428,18 @@ TEST(SchedulerSimulation, EverySequenceFinishesWithItsOwnTokens) {
     steps += simulation.steps();
     preemptions += simulation.preemptions();
     copies += simulation.copies();
+    hits += simulation.hits();
+    evictions += simulation.evictions();
+    if (scenario.config.prefix_tokens == 0) {
+      EXPECT_EQ(simulation.hits(), 0) << scenario.name;
+    }
   }
   std::cout << steps << " steps, " << preemptions << " preemptions, " << copies << " copies\n";
-  EXPECT_GE(steps, 100'000);
+  EXPECT_GE(steps, 200'000);
   EXPECT_GT(preemptions, 1'000);
   EXPECT_GT(copies, 1'000);
+  EXPECT_GT(hits, 10'000);
+  EXPECT_GT(evictions, 10'000);
 }
 
 }  // namespace
