@@ -302,7 +302,7 @@ void EngineLoop::choose(const SequenceSlice& slice, std::span<const float> logit
         sampler_.sample(logits, active.request.sampling, history,
                         {active.request.sampling.seed, static_cast<std::uint32_t>(stream),
                          static_cast<std::uint32_t>(history.size())},
-                        next.sampler);
+                        next.sampler, {});
     if (!token.ok()) {
       outcome.verdict = {true, FinishReason::kError, token.status()};
       return;

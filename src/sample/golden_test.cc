@@ -126,7 +126,7 @@ void expect_draws(const Case& c) {
     }
     if (gap < 1e-5) continue;
     SamplerState state{c.mu};
-    const auto token = sampler.sample(c.logits, c.params, c.history, key, state);
+    const auto token = sampler.sample(c.logits, c.params, c.history, key, state, {});
     ASSERT_TRUE(token.ok()) << c.name << ": " << token.status().message();
     ASSERT_EQ(*token, expected->first) << c.name << " at " << number;
     const double surprise = -std::log2(expected->second);

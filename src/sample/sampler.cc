@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -53,6 +54,12 @@ std::span<const TokenId> last_tokens(std::span<const TokenId> history, std::int3
                    : history.last(std::min(history.size(), static_cast<std::size_t>(count)));
 }
 
+Status no_number(TokenId token, float logit) {
+  return internal_error(
+      "the logit of token {} is {}: the model's weights or its activations are out of range", token,
+      logit);
+}
+
 }  // namespace
 
 Status Sampler::gather(std::span<const float> logits) {
@@ -67,10 +74,23 @@ Status Sampler::gather(std::span<const float> logits) {
   candidates_.resize(count);
   if (valid) return {};
   const auto wrong = std::ranges::find_if(logits, [](float l) { return !(l < kInfinity); });
-  return make_error(StatusCode::kInternal,
-                    "the logit of token {} is {}: the model's weights or its activations are out "
-                    "of range",
-                    wrong - logits.begin(), *wrong);
+  return no_number(static_cast<TokenId>(wrong - logits.begin()), *wrong);
+}
+
+Status Sampler::gather_allowed(std::span<const float> logits,
+                               std::span<const std::uint64_t> allowed) {
+  candidates_.clear();
+  const std::size_t words = std::min(allowed.size(), ceil_div<std::size_t>(logits.size(), 64));
+  for (std::size_t word = 0; word < words; ++word) {
+    for (std::uint64_t bits = allowed[word]; bits != 0; bits &= bits - 1) {
+      const std::size_t i = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+      if (i >= logits.size()) break;
+      if (!(logits[i] < kInfinity)) return no_number(static_cast<TokenId>(i), logits[i]);
+      if (logits[i] != -kInfinity) candidates_.push_back({logits[i], static_cast<TokenId>(i)});
+    }
+  }
+  if (!candidates_.empty()) return {};
+  return invalid_argument("no token is possible: the answer's constraint allows none");
 }
 
 Sampler::Candidate* Sampler::find(TokenId token) {
@@ -324,8 +344,8 @@ std::size_t Sampler::draw(double total, const RandomKey& key) const {
 
 Result<TokenId> Sampler::sample(std::span<const float> logits, const SamplingParams& params,
                                 std::span<const TokenId> history, const RandomKey& key,
-                                SamplerState& state) {
-  STRATA_TRY(gather(logits));
+                                SamplerState& state, std::span<const std::uint64_t> allowed) {
+  STRATA_TRY(allowed.empty() ? gather(logits) : gather_allowed(logits, allowed));
   add_bias(params);
   if (candidates_.empty())
     return invalid_argument("no token is possible: every logit is -infinity");

@@ -26,11 +26,12 @@ struct SamplerState {
 // One per thread; keeps its buffers from call to call.
 class Sampler {
  public:
-  // REQUIRES: params are valid for logits.size() tokens; history ids lie below it. Fails, the state
-  // as it was, where a logit is not a number or no token is possible.
+  // `allowed` is as Constraint::allowed() gives it: the tokens without a bit are no candidates of
+  // any stage. REQUIRES: params are valid for logits.size() tokens; history ids lie below it.
+  // Fails, the state as it was, where a candidate's logit is not a number or no token is possible.
   Result<TokenId> sample(std::span<const float> logits, const SamplingParams& params,
                          std::span<const TokenId> history, const RandomKey& key,
-                         SamplerState& state);
+                         SamplerState& state, std::span<const std::uint64_t> allowed);
 
  private:
   struct Candidate {
@@ -43,6 +44,7 @@ class Sampler {
   };
 
   Status gather(std::span<const float> logits);
+  Status gather_allowed(std::span<const float> logits, std::span<const std::uint64_t> allowed);
   void add_bias(const SamplingParams& params);
   void run(SamplingStage stage, const SamplingParams& params, std::span<const TokenId> history,
            const RandomKey& key);

@@ -41,7 +41,7 @@ void measure(benchmark::State& state, const SamplingParams& params) {
   std::uint32_t position = 0;
   for (auto step : state) {
     (void)step;
-    auto token = sampler.sample(logits, params, history, {1, 0, position++}, sampler_state);
+    auto token = sampler.sample(logits, params, history, {1, 0, position++}, sampler_state, {});
     benchmark::DoNotOptimize(token);
   }
 }

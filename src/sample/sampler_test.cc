@@ -28,7 +28,7 @@ TokenId sample_one(const std::vector<float>& logits, const SamplingParams& param
                    const std::vector<TokenId>& history = {}, RandomKey key = {}) {
   Sampler sampler;
   SamplerState state;
-  const auto token = sampler.sample(logits, params, history, key, state);
+  const auto token = sampler.sample(logits, params, history, key, state, {});
   EXPECT_TRUE(token.ok()) << token.status().message();
   return token.ok() ? *token : -1;
 }
@@ -41,7 +41,7 @@ std::map<TokenId, int> draws(const std::vector<float>& logits, const SamplingPar
   std::map<TokenId, int> seen;
   for (int i = 0; i < count; ++i)
     ++seen[*sampler.sample(logits, params, {}, {params.seed, 0, static_cast<std::uint32_t>(i)},
-                           state)];
+                           state, {})];
   return seen;
 }
 
@@ -305,7 +305,7 @@ TEST(Sampler, MirostatHoldsTheSurpriseNearItsAim) {
   constexpr int kCount = 2000;
   for (int i = 0; i < kCount; ++i) {
     ASSERT_TRUE(
-        sampler.sample(logits, params, {}, {1, 0, static_cast<std::uint32_t>(i)}, state).ok());
+        sampler.sample(logits, params, {}, {1, 0, static_cast<std::uint32_t>(i)}, state, {}).ok());
     const double surprise = i == 0 ? 6 : 6 + (last - *state.mirostat_mu) / 0.1;
     last = *state.mirostat_mu;
     sum += surprise;
@@ -419,15 +419,64 @@ TEST(Sampler, LogitsThatAreNoNumbersAreErrorsThatNameTheToken) {
   SamplerState state;
   for (const float bad : {std::nanf(""), kInfinity}) {
     const std::vector<float> logits = {0, bad, 1};
-    const auto token = sampler.sample(logits, open_params(), {}, {}, state);
+    const auto token = sampler.sample(logits, open_params(), {}, {}, state, {});
     ASSERT_FALSE(token.ok());
     EXPECT_NE(token.status().message().find("token 1"), std::string::npos);
   }
   const std::vector<float> none = {-kInfinity, -kInfinity};
-  EXPECT_FALSE(sampler.sample(none, open_params(), {}, {}, state).ok());
+  EXPECT_FALSE(sampler.sample(none, open_params(), {}, {}, state, {}).ok());
   SamplingParams forbidding;
   forbidding.logit_bias = {{0, -kInfinity}};
-  EXPECT_FALSE(sampler.sample(std::vector<float>{1}, forbidding, {}, {}, state).ok());
+  EXPECT_FALSE(sampler.sample(std::vector<float>{1}, forbidding, {}, {}, state, {}).ok());
+}
+
+std::vector<std::uint64_t> mask_of(std::size_t words, std::initializer_list<std::size_t> tokens) {
+  std::vector<std::uint64_t> mask(words);
+  for (const std::size_t token : tokens) mask[token / 64] |= std::uint64_t{1} << token % 64;
+  return mask;
+}
+
+// A token that is not allowed neither wins nor takes a place among the k best, nor do its bias and
+// its logit matter.
+TEST(Sampler, TokensThatAreNotAllowedAreNoCandidates) {
+  std::vector<float> logits(130, 1);
+  logits[0] = 50;
+  logits[1] = std::nanf("");
+  logits[64] = 2;
+  logits[129] = 3;
+  Sampler sampler;
+  SamplerState state;
+  auto params = open_params();
+  params.top_k = 2;
+  params.logit_bias = {{0, 100.0f}};
+  std::map<TokenId, int> seen;
+  const auto mask = mask_of(3, {5, 64, 129});
+  for (std::uint32_t i = 0; i < 200; ++i)
+    ++seen[*sampler.sample(logits, params, {}, {1, 0, i}, state, mask)];
+  EXPECT_EQ(tokens_of(seen), (std::vector<TokenId>{64, 129}));
+  params.temperature = 0;
+  EXPECT_EQ(*sampler.sample(logits, params, {}, {}, state, mask), 129);
+}
+
+TEST(Sampler, AMaskAndTheLogitsMayDifferInLength) {
+  Sampler sampler;
+  SamplerState state;
+  const std::vector<float> logits(70, 0);
+  const auto longer = mask_of(3, {69, 70, 130});
+  EXPECT_EQ(*sampler.sample(logits, open_params(), {}, {}, state, longer), 69);
+  const auto shorter = mask_of(1, {3});
+  EXPECT_EQ(*sampler.sample(logits, open_params(), {}, {}, state, shorter), 3);
+}
+
+TEST(Sampler, WhereNoTokenIsAllowedTheErrorNamesTheConstraint) {
+  Sampler sampler;
+  SamplerState state;
+  for (const auto& mask : {mask_of(1, {}), mask_of(1, {2})}) {
+    const std::vector<float> logits = {0, 1, -kInfinity};
+    const auto token = sampler.sample(logits, open_params(), {}, {}, state, mask);
+    ASSERT_FALSE(token.ok());
+    EXPECT_NE(token.status().message().find("constraint"), std::string::npos);
+  }
 }
 
 TEST(Sampler, ParametersOutOfRangeAreNamed) {
