@@ -5,9 +5,11 @@
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "base/memory_ledger.h"
 #include "engine/model.h"
+#include "engine/step_pace.h"
 #include "execute/executor.h"
 #include "probe/machine.h"
 #include "schedule/scheduler.h"
@@ -26,16 +28,24 @@ struct Choice {
   RequestId request;
   std::int32_t index = 0;
   std::int32_t generated = 0;
-  SamplerState sampler;  // after its last token; preemption recomputes tokens but draws none again
+  // After its last token; preemption recomputes tokens but draws none again.
+  SamplerState sampler;
+  std::unique_ptr<Constraint> constraint;
 };
 
 struct ActiveRequest {
   Request request;
   std::shared_ptr<Sink> sink;
+  Clock::time_point arrived;
   std::int32_t open_choices = 0;
-  bool forked = false;  // its further choices have been started
+  bool started = false;  // on_start was called
+  bool forked = false;   // its further choices have been started
   std::vector<SequenceId> sequences;
 };
+
+bool is_stop(const Request& request, TokenId token) {
+  return std::ranges::find(request.stop_tokens, token) != request.stop_tokens.end();
+}
 
 // A choice's fate after a token was chosen for it.
 struct Verdict {
@@ -46,8 +56,11 @@ struct Verdict {
 
 class EngineLoop final : public Engine {
  public:
-  EngineLoop(std::unique_ptr<Model> model, Scheduler scheduler, EngineOutput output)
-      : model_(std::move(model)), output_(output), scheduler_(std::move(scheduler)) {
+  EngineLoop(std::unique_ptr<Model> model, Scheduler scheduler, const EngineOptions& options)
+      : model_(std::move(model)),
+        options_(options),
+        scheduler_(std::move(scheduler)),
+        pace_(options.interactive_slowdown) {
     thread_ = std::thread([this] { loop(); });
   }
   ~EngineLoop() override;
@@ -70,12 +83,15 @@ class EngineLoop final : public Engine {
     RequestId id;
     Request request;
     std::shared_ptr<Sink> sink;
+    Clock::time_point arrived;
   };
 
   // A token and what its sequence's next draw needs to know.
   struct Drawn {
     TokenId token = 0;
     SamplerState sampler;
+    std::unique_ptr<Constraint> constraint;
+    std::vector<LogProbability> logprobs;
   };
 
   // What the loop decided for one slice of a step.
@@ -93,26 +109,40 @@ class EngineLoop final : public Engine {
   bool wait_for_work();
   void drain_inbox();
   void start(Submission submission);
+  const StepPlan& plan_step();
   void cancel_now(RequestId id);
   void step(const StepPlan& plan);
+  void report_starts(const StepPlan& plan);
   Outcome settle(const SequenceSlice& slice, const LogitRows& rows, std::int32_t& next_row);
   void choose(const SequenceSlice& slice, std::span<const float> logits, Outcome& outcome);
-  void apply(const std::vector<Outcome>& outcomes);
-  void fork_siblings(const Outcome& outcome);
-  Verdict judge(const ActiveRequest& request, Choice& choice, TokenId token, Position length) const;
+  Result<Drawn> draw(const Request& request, Choice& choice, std::int32_t stream,
+                     std::span<const float> logits, std::span<const TokenId> history);
+  void apply(std::vector<Outcome>& outcomes);
+  void fork_siblings(Outcome& outcome);
+  Verdict judge(const ActiveRequest& request, Choice& choice, const Drawn& drawn, Position length);
   void fail_step(const StepPlan& plan, const Status& status);
   void finish(SequenceId sequence, const Verdict& verdict);
   void publish_stats();
 
+  // A call to a sink, timed.
+  template <typename Call>
+  void send(Call call) {
+    const auto start = Clock::now();
+    call();
+    counters_.send_seconds += seconds_since(start);
+  }
+
   std::unique_ptr<Model> model_;
-  const EngineOutput output_;
+  const EngineOptions options_;
 
   // The loop's own.
   Scheduler scheduler_;
+  StepPace pace_;
   Sampler sampler_;
   std::unordered_map<RequestId, ActiveRequest> requests_;
   std::unordered_map<SequenceId, Choice> choices_;
   std::int64_t next_sequence_ = 0;
+  std::size_t no_longer_queued_ = 0;  // requests, since the last publish_stats()
   EngineStats counters_;
 
   // Shared with the callers.
@@ -120,6 +150,7 @@ class EngineLoop final : public Engine {
   std::condition_variable wake_;
   std::vector<Submission> inbox_;
   std::vector<RequestId> cancels_;
+  std::size_t queued_ = 0;  // requests of which no row was computed yet
   EngineStats published_;
   std::int64_t next_request_ = 0;
   bool stop_ = false;
@@ -139,7 +170,7 @@ EngineLoop::~EngineLoop() {
 Status EngineLoop::check(const Request& request) const {
   const auto length = static_cast<std::int64_t>(request.tokens.size());
   if (length == 0) return invalid_argument("the prompt is empty");
-  if (output_ != EngineOutput::kLogits && request.max_tokens != 0)
+  if (options_.output != EngineOutput::kLogits && request.max_tokens != 0)
     return invalid_argument("the model was not loaded for answers: max_tokens must be 0, not {}",
                             request.max_tokens);
   // One position must be left for an answer, unless none is wanted.
@@ -162,16 +193,18 @@ Status EngineLoop::check(const Request& request) const {
   if (request.top_logprobs < -1 || request.top_logprobs > 20)
     return invalid_argument("{} top_logprobs asked for; 0 to 20 are possible",
                             request.top_logprobs);
-  if (request.top_logprobs >= 0) return unsupported("top_logprobs are not supported");
-  if (request.constraint) return unsupported("constraints are not supported");
   return request.sampling.validate(vocabulary());
 }
 
 Result<RequestId> EngineLoop::submit(Request request, std::shared_ptr<Sink> sink) {
   STRATA_TRY(check(request));
   const std::lock_guard lock(mutex_);
+  if (queued_ >= options_.queue)
+    return resource_exhausted(
+        "{} requests wait already and the queue holds no more; try again later", queued_);
+  ++queued_;
   const RequestId id{next_request_++};
-  inbox_.push_back({id, std::move(request), std::move(sink)});
+  inbox_.push_back({id, std::move(request), std::move(sink), Clock::now()});
   wake_.notify_all();
   return id;
 }
@@ -184,7 +217,10 @@ void EngineLoop::cancel(RequestId id) {
 
 EngineStats EngineLoop::stats() const {
   const std::lock_guard lock(mutex_);
-  return published_;
+  EngineStats stats = published_;
+  stats.waiting += static_cast<std::int32_t>(inbox_.size());
+  stats.blocks = model_->plan.cache_blocks;
+  return stats;
 }
 
 // The loop: drain, plan, compute, choose, commit.
@@ -192,15 +228,29 @@ void EngineLoop::loop() {
   while (wait_for_work()) {
     drain_inbox();
     const auto start = Clock::now();
-    const StepPlan& plan = scheduler_.plan_step();
+    const StepPlan& plan = plan_step();
     counters_.plan_seconds += seconds_since(start);
     for (const Ended& ended : scheduler_.take_ended())
       finish(ended.sequence, {true, FinishReason::kError, ended.status});
     if (!plan.empty()) step(plan);
+    if (options_.after_step) send(options_.after_step);
     publish_stats();
   }
   drain_inbox();
   while (!requests_.empty()) cancel_now(requests_.begin()->first);
+  if (options_.after_step) options_.after_step();
+}
+
+// Prompts take no more of the step than the pace of the generating sequences allows.
+const StepPlan& EngineLoop::plan_step() {
+  const std::int32_t budget = model_->plan.step.rows;
+  const std::int32_t rows = pace_.prompt_rows(scheduler_.single_rows(), budget);
+  scheduler_.set_stretch_rows(rows);
+  const StepPlan& plan = scheduler_.plan_step();
+  if (!plan.empty() || rows == budget) return plan;
+  // None of those that generate found a block.
+  scheduler_.set_stretch_rows(budget);
+  return scheduler_.plan_step();
 }
 
 bool EngineLoop::wait_for_work() {
@@ -225,11 +275,16 @@ void EngineLoop::drain_inbox() {
 void EngineLoop::start(Submission submission) {
   const SequenceId sequence{next_sequence_++};
   Request& request = submission.request;
-  const Status status = scheduler_.add(
-      {sequence, request.tokens, request.logit_positions, request.max_tokens != 0, 0});
-  ActiveRequest active{std::move(request), std::move(submission.sink), 1, false, {sequence}};
+  const Status status =
+      scheduler_.add({sequence, request.tokens, request.logit_positions, request.max_tokens != 0,
+                      request.priority, request.client, request.cache_salt});
+  ActiveRequest active{.request = std::move(request),
+                       .sink = std::move(submission.sink),
+                       .arrived = submission.arrived,
+                       .open_choices = 1,
+                       .sequences = {sequence}};
   requests_.emplace(submission.id, std::move(active));
-  choices_.emplace(sequence, Choice{submission.id, 0, 0, {}});
+  choices_.emplace(sequence, Choice{submission.id, 0, 0, {}, nullptr});
   if (!status.ok()) finish(sequence, {true, FinishReason::kError, status});
 }
 
@@ -246,18 +301,34 @@ void EngineLoop::cancel_now(RequestId id) {
 }
 
 void EngineLoop::step(const StepPlan& plan) {
+  report_starts(plan);
   const auto start = Clock::now();
   const auto rows = model_->executor->run(plan);
-  counters_.compute_seconds += seconds_since(start);
+  const double seconds = seconds_since(start);
+  counters_.compute_seconds += seconds;
   if (!rows.ok()) return fail_step(plan, rows.status());
+  pace_.observe(plan.rows - plan.stretch_rows, plan.stretch_rows, seconds);
   ++counters_.steps;
   counters_.rows += plan.rows;
   const auto sampling = Clock::now();
+  const double sent = counters_.send_seconds;
   std::vector<Outcome> outcomes;
   std::int32_t next_row = 0;
   for (const SequenceSlice& slice : plan.slices) outcomes.push_back(settle(slice, *rows, next_row));
   apply(outcomes);
-  counters_.sample_seconds += seconds_since(sampling);
+  counters_.sample_seconds += seconds_since(sampling) - (counters_.send_seconds - sent);
+}
+
+void EngineLoop::report_starts(const StepPlan& plan) {
+  for (const SequenceSlice& slice : plan.slices) {
+    ActiveRequest& active = requests_.at(choices_.at(slice.sequence).request);
+    if (std::exchange(active.started, true)) continue;
+    ++no_longer_queued_;
+    const Sequence& sequence = *scheduler_.find(slice.sequence);
+    const PromptStart start{sequence.cached, sequence.first_difference,
+                            seconds_since(active.arrived)};
+    send([&] { active.sink->on_start(start); });
+  }
 }
 
 // Hands out a slice's logits and, where its last known token was computed, chooses the next.
@@ -272,14 +343,17 @@ EngineLoop::Outcome EngineLoop::settle(const SequenceSlice& slice, const LogitRo
   const Position end = slice.first + outcome.keep;
   const Position known = scheduler_.find(slice.sequence)->known();
   outcome.computed_all = end == known;
-  if (slice.first < prompt) active.sink->on_prompt(std::min(end, prompt), prompt);
+  if (slice.first < prompt) {
+    counters_.prompt += std::min(end, prompt) - slice.first;
+    send([&] { active.sink->on_prompt(std::min(end, prompt), prompt); });
+  }
   for (std::size_t i = 0; i < slice.tokens.size(); ++i) {
     if (slice.wants_logits[i] == 0) continue;
     const auto logits = rows.row(next_row++);
     const Position position = slice.first + static_cast<Position>(i);
     const auto& wanted = active.request.logit_positions;
     if (std::binary_search(wanted.begin(), wanted.end(), position))
-      active.sink->on_logits(position, logits);
+      send([&] { active.sink->on_logits(position, logits); });
     if (position + 1 == known && active.request.max_tokens != 0) choose(slice, logits, outcome);
   }
   if (outcome.computed_all && outcome.appended.empty() && !outcome.verdict.finished)
@@ -297,34 +371,52 @@ void EngineLoop::choose(const SequenceSlice& slice, std::span<const float> logit
   const std::int32_t first = choice.index;
   const std::int32_t last = active.forked ? first : active.request.choices - 1;
   for (std::int32_t stream = first; stream <= last; ++stream) {
-    Drawn next{0, choice.sampler};
-    const auto token =
-        sampler_.sample(logits, active.request.sampling, history,
-                        {active.request.sampling.seed, static_cast<std::uint32_t>(stream),
-                         static_cast<std::uint32_t>(history.size())},
-                        next.sampler, {});
-    if (!token.ok()) {
-      outcome.verdict = {true, FinishReason::kError, token.status()};
+    Result<Drawn> next = draw(active.request, choice, stream, logits, history);
+    if (!next.ok()) {
+      outcome.verdict = {true, FinishReason::kError, next.status()};
       return;
     }
-    next.token = *token;
-    drawn.push_back(next);
+    drawn.push_back(std::move(next).value());
   }
-  choice.sampler = drawn.front().sampler;
-  outcome.appended = {drawn.front().token};
-  outcome.siblings.assign(drawn.begin() + 1, drawn.end());
+  Drawn& own = drawn.front();
+  choice.sampler = own.sampler;
+  choice.constraint = std::move(own.constraint);
+  outcome.appended = {own.token};
   active.forked = true;
-  outcome.verdict =
-      judge(active, choice, outcome.appended.front(), static_cast<Position>(history.size()) + 1);
+  outcome.verdict = judge(active, choice, own, static_cast<Position>(history.size()) + 1);
+  outcome.siblings.assign(std::move_iterator(drawn.begin() + 1), std::move_iterator(drawn.end()));
+}
+
+// The next token of a choice, or the first one of another that forks from it.
+Result<EngineLoop::Drawn> EngineLoop::draw(const Request& request, Choice& choice,
+                                           std::int32_t stream, std::span<const float> logits,
+                                           std::span<const TokenId> history) {
+  Drawn drawn;
+  drawn.sampler = choice.sampler;
+  if (stream == choice.index && choice.constraint) {
+    drawn.constraint = std::move(choice.constraint);
+  } else if (request.constraint) {
+    drawn.constraint = request.constraint->clone();
+  }
+  const auto allowed =
+      drawn.constraint ? drawn.constraint->allowed() : std::span<const std::uint64_t>();
+  const RandomKey key{request.sampling.seed, static_cast<std::uint32_t>(stream),
+                      static_cast<std::uint32_t>(history.size())};
+  STRATA_ASSIGN(drawn.token,
+                sampler_.sample(logits, request.sampling, history, key, drawn.sampler, allowed));
+  if (is_stop(request, drawn.token)) return drawn;
+  if (drawn.constraint) drawn.constraint->advance(drawn.token);
+  if (request.top_logprobs >= 0)
+    drawn.logprobs = log_probabilities(logits, drawn.token, request.top_logprobs);
+  return drawn;
 }
 
 // Reports a chosen token and says whether it is the choice's last. `length`: tokens known with it.
-Verdict EngineLoop::judge(const ActiveRequest& active, Choice& choice, TokenId token,
-                          Position length) const {
+Verdict EngineLoop::judge(const ActiveRequest& active, Choice& choice, const Drawn& drawn,
+                          Position length) {
   const Request& request = active.request;
-  if (std::ranges::find(request.stop_tokens, token) != request.stop_tokens.end())
-    return {true, FinishReason::kStop, {}};
-  active.sink->on_token(choice.index, {token, {}});
+  if (is_stop(request, drawn.token)) return {true, FinishReason::kStop, {}};
+  send([&] { active.sink->on_token(choice.index, {drawn.token, drawn.logprobs}); });
   ++choice.generated;
   if (request.max_tokens > 0 && choice.generated >= request.max_tokens)
     return {true, FinishReason::kLength, {}};
@@ -332,7 +424,7 @@ Verdict EngineLoop::judge(const ActiveRequest& active, Choice& choice, TokenId t
   return {};
 }
 
-void EngineLoop::apply(const std::vector<Outcome>& outcomes) {
+void EngineLoop::apply(std::vector<Outcome>& outcomes) {
   std::vector<Confirmed> confirmed;
   for (const Outcome& o : outcomes) {
     counters_.generated += static_cast<std::int64_t>(o.appended.size() + o.siblings.size());
@@ -342,7 +434,7 @@ void EngineLoop::apply(const std::vector<Outcome>& outcomes) {
                          finished ? std::span<const TokenId>() : std::span(o.appended), finished});
   }
   const Status status = scheduler_.commit(confirmed);
-  for (const Outcome& o : outcomes) {
+  for (Outcome& o : outcomes) {
     if (!status.ok()) {
       finish(o.sequence, {true, FinishReason::kError, status});
       continue;
@@ -355,20 +447,21 @@ void EngineLoop::apply(const std::vector<Outcome>& outcomes) {
   }
 }
 
-void EngineLoop::fork_siblings(const Outcome& outcome) {
+void EngineLoop::fork_siblings(Outcome& outcome) {
   const RequestId id = choices_.at(outcome.sequence).request;
   ActiveRequest& active = requests_.at(id);
   const Position length = scheduler_.find(outcome.sequence)->known();
   active.open_choices += static_cast<std::int32_t>(outcome.siblings.size());
   for (std::size_t i = 0; i < outcome.siblings.size(); ++i) {
     const SequenceId child{next_sequence_++};
-    const auto& [token, sampler] = outcome.siblings[i];
-    const Choice started{id, static_cast<std::int32_t>(i) + 1, 0, sampler};
-    Choice& choice = choices_.emplace(child, started).first->second;
+    Drawn& drawn = outcome.siblings[i];
+    Choice started{id, static_cast<std::int32_t>(i) + 1, 0, drawn.sampler,
+                   std::move(drawn.constraint)};
+    Choice& choice = choices_.emplace(child, std::move(started)).first->second;
     active.sequences.push_back(child);
-    Verdict verdict = judge(active, choice, token, length);
+    Verdict verdict = judge(active, choice, drawn, length);
     if (!verdict.finished) {
-      const Status status = scheduler_.fork(outcome.sequence, child, token);
+      const Status status = scheduler_.fork(outcome.sequence, child, drawn.token);
       if (!status.ok()) verdict = {true, FinishReason::kError, status};
     }
     if (verdict.finished) finish(child, verdict);
@@ -389,23 +482,31 @@ void EngineLoop::fail_step(const StepPlan& plan, const Status& status) {
 void EngineLoop::finish(SequenceId sequence, const Verdict& verdict) {
   const auto found = choices_.find(sequence);
   if (found == choices_.end()) return;
-  const Choice choice = found->second;
+  const RequestId id = found->second.request;
+  const std::int32_t first = found->second.index;
   choices_.erase(found);
-  ActiveRequest& active = requests_.at(choice.request);
+  ActiveRequest& active = requests_.at(id);
   const std::shared_ptr<Sink> sink = active.sink;
   // Choices that were never started end with the one they would have forked from.
-  const std::int32_t last = active.forked ? choice.index : active.request.choices - 1;
-  if (--active.open_choices == 0) requests_.erase(choice.request);
-  for (std::int32_t i = choice.index; i <= last; ++i)
-    sink->on_finish(i, verdict.reason, verdict.status);
+  const std::int32_t last = active.forked ? first : active.request.choices - 1;
+  if (!std::exchange(active.started, true)) ++no_longer_queued_;
+  if (--active.open_choices == 0) requests_.erase(id);
+  for (std::int32_t i = first; i <= last; ++i)
+    send([&] { sink->on_finish(i, verdict.reason, verdict.status); });
 }
 
 void EngineLoop::publish_stats() {
-  const SchedulerStats scheduler = scheduler_.stats();
+  SchedulerStats scheduler = scheduler_.stats();
   counters_.preemptions = scheduler.preemptions;
+  counters_.prefix_queries = scheduler.prefix_queries;
+  counters_.prefix_hits = scheduler.prefix_hits;
+  counters_.prefix_evictions = scheduler.prefix_evictions;
   counters_.running = scheduler.running;
   counters_.waiting = scheduler.waiting;
+  counters_.used_blocks = std::move(scheduler.used_blocks);
+  counters_.cached_blocks = std::move(scheduler.cached_blocks);
   const std::lock_guard lock(mutex_);
+  queued_ -= std::exchange(no_longer_queued_, 0);
   published_ = counters_;
 }
 
@@ -426,13 +527,16 @@ Result<std::unique_ptr<Engine>> Engine::load(ModelManifest manifest, const Engin
                                              const LoadProgress& progress) {
   STRATA_ASSIGN(auto model, load_model(std::move(manifest), options, progress));
   const auto groups = model->executor->cache_groups();
-  STRATA_ASSIGN(Scheduler scheduler, Scheduler::create({model->plan.step.rows,
-                                                        model->plan.step.logit_rows,
-                                                        options.running,
-                                                        {groups.begin(), groups.end()},
-                                                        !model->graph.causal}));
+  const bool causal = model->graph.causal;
+  STRATA_ASSIGN(Scheduler scheduler,
+                Scheduler::create({model->plan.step.rows,
+                                   model->plan.step.logit_rows,
+                                   options.running,
+                                   {groups.begin(), groups.end()},
+                                   !causal,
+                                   causal && options.prefix_cache ? kBlockTokens : 0}));
   return std::unique_ptr<Engine>(
-      std::make_unique<EngineLoop>(std::move(model), std::move(scheduler), options.output));
+      std::make_unique<EngineLoop>(std::move(model), std::move(scheduler), options));
 }
 
 Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const EngineOptions& options,

@@ -110,7 +110,7 @@ struct EngineStats {
   std::int64_t steps = 0;
   std::int64_t rows = 0;       // tokens computed, recomputation included
   std::int64_t generated = 0;  // tokens chosen
-  std::int64_t prompt = 0;     // of the rows, those of stretches: prompts and what is recomputed
+  std::int64_t prompt = 0;     // of the rows, those of prompts
   std::int64_t preemptions = 0;
   std::int64_t prefix_queries = 0;    // prompt tokens looked up in the prefix cache
   std::int64_t prefix_hits = 0;       // prompt tokens found there

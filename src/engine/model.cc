@@ -29,6 +29,10 @@ Status check_options(const EngineOptions& options) {
   if (!within(options.running, 1, 65536))
     return invalid_argument("{} running sequences are not possible; 1 to 65536 are",
                             options.running);
+  if (options.queue < 1) return invalid_argument("the queue must hold at least 1 request");
+  if (!(options.interactive_slowdown == 0 || options.interactive_slowdown >= 1))
+    return invalid_argument("a slowdown by {} is not possible; 0 for any, or at least 1",
+                            options.interactive_slowdown);
   if (options.reference && options.cache_format() != CacheFormat::kF32)
     return invalid_argument(
         "the reference mode keeps the cache in f32; leave out one of --reference and --cache");
