@@ -167,6 +167,10 @@ EngineOptions Bench::engine_options(const std::vector<BenchTest>& tests) const {
   }
   engine.running = std::max(engine.running, engine.sequences);
   engine.logit_rows = std::max(engine.logit_rows, engine.sequences);
+  // Every row is computed, and as fast as it can be.
+  engine.prefix_cache = false;
+  engine.interactive_slowdown = 0;
+  engine.queue = std::max(engine.queue, static_cast<std::size_t>(engine.sequences));
   return engine;
 }
 

@@ -218,6 +218,7 @@ Result<int> run(Options options) {
   if (options.engine.context == 0)
     options.engine.context = static_cast<std::int32_t>(longest) + std::max(options.greedy, 1);
   options.engine.logit_rows = std::min(options.engine.step_rows, 32);
+  options.engine.queue = std::max(options.engine.queue, sequences.size());
   if (!options.output.empty())
     options.engine.sequences =
         static_cast<std::int32_t>(std::min(sequences.size(), kMostSequencesAtOnce));

@@ -113,9 +113,12 @@ void BlockManager::trim(BlockTables& tables, Position computed) {
 
 void BlockManager::release(BlockTables& tables) {
   for (std::size_t g = 0; g < groups_.size(); ++g) {
-    // From the end, so that the next owner of the blocks gets them in ascending order again.
-    for (std::int32_t i = tables[g].size(); i-- > tables[g].first_live;) {
-      pools_[g].release(tables[g].blocks[static_cast<std::size_t>(i)]);
+    // From the end, so that no cached block is evicted before those behind it; but of a window the
+    // end is what others can go on from.
+    const bool from_start = groups_[g].window > 0;
+    for (std::int32_t i = tables[g].first_live; i < tables[g].size(); ++i) {
+      const std::int32_t at = from_start ? i : tables[g].size() - 1 - (i - tables[g].first_live);
+      pools_[g].release(tables[g].blocks[static_cast<std::size_t>(at)]);
     }
     tables[g] = BlockTable();
   }

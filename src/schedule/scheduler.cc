@@ -324,11 +324,12 @@ Status Scheduler::check_confirmed(const Confirmed& confirmed) const {
 
 void Scheduler::apply(const Confirmed& confirmed) {
   Sequence& sequence = *sequences_.at(confirmed.sequence);
-  if (confirmed.finished) return erase(sequence);
-  const bool cut = confirmed.keep < sequence.planned || !confirmed.appended.empty();
-  const Position kept = sequence.computed + confirmed.keep;
+  const Position planned = sequence.planned;
+  const Position keep = std::clamp(confirmed.keep, 0, planned);
+  const bool cut = keep < planned || !confirmed.appended.empty();
+  const Position kept = sequence.computed + keep;
   sequence.delivered = std::max(sequence.delivered, kept);
-  if (confirmed.keep < sequence.planned && sequence.states_before_drafts) {
+  if (keep < planned && sequence.states_before_drafts) {
     // The states have seen rows that do not stand: the kept ones are computed again.
     blocks_.restore_states(sequence.blocks, *sequence.states_before_drafts);
   } else {
@@ -337,13 +338,15 @@ void Scheduler::apply(const Confirmed& confirmed) {
   }
   sequence.states_before_drafts.reset();
   sequence.planned = 0;
-  if (cut) {
+  if (cut && kept >= sequence.firm()) {
     sequence.tokens.resize(static_cast<std::size_t>(kept));
     sequence.tokens.insert(sequence.tokens.end(), confirmed.appended.begin(),
                            confirmed.appended.end());
   }
   sequence.drafts = 0;
-  keep_prefix(sequence);
+  // The states of a finished sequence may have seen rows that it did not keep.
+  if (!confirmed.finished || !blocks_.has_states() || keep == planned) keep_prefix(sequence);
+  if (confirmed.finished) return erase(sequence);
   blocks_.trim(sequence.blocks, sequence.computed);
 }
 
