@@ -1,0 +1,211 @@
+// Whose turn it is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "schedule/scheduler.h"
+
+namespace strata {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr TokenId kAnswer = 7;
+
+class SchedulerFairness : public ::testing::Test {
+ protected:
+  void make(SchedulerConfig config) {
+    scheduler_ = std::make_unique<Scheduler>(Scheduler::create(std::move(config)).value());
+  }
+
+  SequenceId add(int length, std::uint64_t client = 0, std::int32_t priority = 0) {
+    NewSequence sequence;
+    sequence.id = SequenceId{next_id_++};
+    for (int i = 0; i < length; ++i) sequence.tokens.push_back(i);
+    sequence.client = client;
+    sequence.priority = priority;
+    const SequenceId id = sequence.id;
+    EXPECT_TRUE(scheduler_->add(std::move(sequence)).ok());
+    return id;
+  }
+
+  // Each sequence finishes when `answer` tokens were generated. Returns the rows by sequence.
+  std::map<std::int64_t, int> step(int answer = 0) {
+    const StepPlan& plan = scheduler_->plan_step();
+    std::map<std::int64_t, int> rows;
+    std::vector<Confirmed> confirmed;
+    for (const SequenceSlice& slice : plan.slices) {
+      const auto count = static_cast<Position>(slice.tokens.size());
+      rows[slice.sequence.value] = count;
+      const bool whole = slice.first + count == scheduler_->find(slice.sequence)->known();
+      const bool finished = whole && generated_[slice.sequence]++ >= answer;
+      confirmed.push_back({slice.sequence, count,
+                           whole && !finished ? std::span(&kAnswer, 1) : std::span<const TokenId>(),
+                           finished});
+    }
+    EXPECT_TRUE(scheduler_->commit(confirmed).ok());
+    const Status sound = scheduler_->check_invariants();
+    EXPECT_TRUE(sound.ok()) << sound.message();
+    return rows;
+  }
+
+  std::unique_ptr<Scheduler> scheduler_;
+  std::map<SequenceId, int> generated_;
+  std::int64_t next_id_ = 0;
+};
+
+TEST_F(SchedulerFairness, ManyPromptsOfOneClientDoNotDelayAnothersSingleOne) {
+  make({.max_rows = 16, .groups = {{4, 1'000, 0}}});
+  for (int i = 0; i < 100; ++i) add(30, 1);
+  for (int i = 0; i < 5; ++i) step();
+  const SequenceId single = add(30, 2);
+  for (int i = 0; i < 4; ++i) step();
+  EXPECT_EQ(scheduler_->find(single), nullptr) << "two steps of its own, two of the others";
+}
+
+TEST_F(SchedulerFairness, ALongPromptUnderWayGivesWayToAShortOne) {
+  make({.max_rows = 16, .groups = {{4, 1'000, 0}}});
+  const SequenceId longest = add(1'000, 1);
+  for (int i = 0; i < 5; ++i) step();
+  const SequenceId shorter = add(10, 2);
+  step();
+  const auto rows = step();
+  EXPECT_EQ(rows.at(shorter.value), 10);
+  EXPECT_EQ(rows.at(longest.value), 6) << "the rest of the step is not lost";
+}
+
+TEST_F(SchedulerFairness, ClientsGetEqualRowsWhateverTheirPromptsAreLike) {
+  make({.max_rows = 16, .groups = {{4, 4'000, 0}}});
+  std::map<std::uint64_t, int> rows;
+  std::map<std::int64_t, std::uint64_t> client_of;
+  for (int i = 0; i < 12; ++i) client_of[add(200, 1).value] = 1;
+  for (int i = 0; i < 200; ++i) client_of[add(12, 2).value] = 2;
+  for (int i = 0; i < 120; ++i) client_of[add(20, 3).value] = 3;
+  for (int i = 0; i < 300; ++i)
+    for (const auto& [id, count] : step()) rows[client_of.at(id)] += count;
+  for (const std::uint64_t client : {1, 2, 3}) EXPECT_NEAR(rows[client], 1'600, 100) << client;
+}
+
+TEST_F(SchedulerFairness, OneClientsPromptsGoInOrder) {
+  make({.max_rows = 16, .groups = {{4, 1'000, 0}}});
+  std::vector<std::int64_t> ended;
+  for (int i = 0; i < 10; ++i) add(10 + i, 5);
+  for (int i = 0; i < 20; ++i)
+    for (const auto& [id, count] : step())
+      if (scheduler_->find(SequenceId{id}) == nullptr) ended.push_back(id);
+  EXPECT_THAT(ended, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+}
+
+TEST_F(SchedulerFairness, TimeWithoutWorkEarnsNoTurns) {
+  make({.max_rows = 16, .groups = {{4, 1'000, 0}}});
+  for (int i = 0; i < 50; ++i) add(16, 1);
+  for (int i = 0; i < 20; ++i) step();
+  std::map<std::int64_t, std::uint64_t> client_of;
+  for (int i = 0; i < 20; ++i) client_of[add(16, 2).value] = 2;
+  int of_late_client = 0;
+  for (int i = 0; i < 20; ++i)
+    for (const auto& [id, count] : step()) of_late_client += client_of.contains(id) ? 1 : 0;
+  EXPECT_NEAR(of_late_client, 10, 1);
+}
+
+TEST_F(SchedulerFairness, APreemptedSequenceHasItsTurnBeforeThoseWhoWait) {
+  make({.max_rows = 16, .groups = {{4, 1'000, 0}}});
+  const SequenceId first = add(8, 1);
+  step(100);
+  for (int i = 0; i < 5; ++i) add(16, 2);
+  ASSERT_TRUE(scheduler_->force_preempt(first).ok());
+  EXPECT_TRUE(step(100).contains(first.value));
+}
+
+TEST_F(SchedulerFairness, HigherPrioritiesTakeThePlaceOfLowerOnes) {
+  make({.max_rows = 16, .max_running = 2, .groups = {{4, 1'000, 0}}});
+  const SequenceId low = add(8), lower = add(8, 0, -1);
+  for (int i = 0; i < 3; ++i) step(100);
+  const SequenceId high = add(4, 0, 9), higher = add(4, 0, 10);
+  step(100);
+  auto rows = step(100);
+  EXPECT_TRUE(rows.contains(high.value) && rows.contains(higher.value));
+  EXPECT_FALSE(rows.contains(low.value) || rows.contains(lower.value));
+  EXPECT_EQ(scheduler_->stats().preemptions, 2);
+  for (int i = 0; i < 5; ++i) rows = step(100);
+  EXPECT_FALSE(rows.contains(low.value)) << "they have not finished";
+  ASSERT_TRUE(scheduler_->cancel(high).ok());
+  EXPECT_TRUE(step(100).contains(low.value));
+}
+
+TEST_F(SchedulerFairness, HigherPrioritiesTakeBlocksOfLowerOnesIfThatHelps) {
+  make({.max_rows = 16, .groups = {{4, 8, 0}}});
+  add(16);
+  step(100);
+  add(4, 0, 1);
+  step(100);
+  const SequenceId large = add(28, 0, 1);
+  step(100);
+  EXPECT_EQ(scheduler_->find(large)->computed, 0) << "its equal holds a block that it needs";
+  EXPECT_EQ(scheduler_->stats().preemptions, 0);
+  add(12, 0, 2);
+  step(100);
+  EXPECT_EQ(scheduler_->stats().preemptions, 1);
+}
+
+TEST_F(SchedulerFairness, TheLowestPriorityFinishesUnderAnEndlessLoad) {
+  make({.max_rows = 16, .max_running = 3, .groups = {{4, 60, 0}}});
+  for (int i = 0; i < 4; ++i) add(16, 1, 5);
+  const SequenceId low = add(40, 2, -5);
+  int steps = 0;
+  while (scheduler_->find(low) != nullptr && ++steps < 2'000) {
+    step(4);
+    while (scheduler_->stats().waiting < 4) add(16, 1, 5);
+  }
+  EXPECT_LT(steps, 100);
+  EXPECT_GT(steps, 10);
+}
+
+TEST_F(SchedulerFairness, SmallOnesDoNotOvertakeWhoWaitsForRoom) {
+  make({.max_rows = 64, .groups = {{4, 10, 0}}});
+  add(16);
+  step(8);
+  const SequenceId large = add(36);
+  int steps = 0;
+  while (scheduler_->find(large) != nullptr && ++steps < 100) {
+    add(4);
+    step(8);
+  }
+  EXPECT_LT(steps, 25);
+}
+
+TEST_F(SchedulerFairness, RowsOfStretchesAreLimitedInAllOfThemTogether) {
+  make({.max_rows = 64, .groups = {{4, 1'000, 0}}});
+  const SequenceId single = add(4);
+  step(100);
+  for (int i = 0; i < 3; ++i) add(10, static_cast<std::uint64_t>(i));
+  scheduler_->set_stretch_rows(13);
+  EXPECT_EQ(scheduler_->single_rows(), 1);
+  const auto rows = step(100);
+  EXPECT_EQ(rows.at(single.value), 1);
+  int stretches = -1;
+  for (const auto& [id, count] : rows) stretches += count;
+  EXPECT_EQ(stretches, 13);
+  scheduler_->set_stretch_rows(0);
+  EXPECT_EQ(step(100).size(), 1u);
+}
+
+TEST_F(SchedulerFairness, CancellingTakesASequenceOutWhereverItIs) {
+  make({.max_rows = 16, .groups = {{4, 100, 0}}, .prefix_tokens = 4});
+  const SequenceId generating = add(4), prompt = add(40), queued = add(40), other = add(8);
+  step(100);
+  step(100);
+  EXPECT_EQ(scheduler_->find(queued)->computed, 0);
+  EXPECT_GT(scheduler_->find(prompt)->computed, 0);
+  for (const SequenceId id : {generating, prompt, queued}) {
+    ASSERT_TRUE(scheduler_->cancel(id).ok());
+    ASSERT_TRUE(scheduler_->check_invariants().ok());
+  }
+  const auto rows = step(100);
+  EXPECT_EQ(rows.size(), 1u);
+  EXPECT_TRUE(rows.contains(other.value));
+}
+
+}  // namespace
+}  // namespace strata
