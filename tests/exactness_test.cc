@@ -41,6 +41,7 @@ struct Mode {
   std::int32_t state_blocks = std::numeric_limits<std::int32_t>::max();
   // What the sequences will say: each step drafts two tokens of it and a wrong one.
   const std::vector<Trace>* foreseen = nullptr;
+  bool prefixes = false;  // a prefix cache, and logits of the prompt's last row only
 };
 
 // Drives sequences through the scheduler and executor of a model and records every logits row.
@@ -52,7 +53,8 @@ class Driver {
     for (CacheGroup& group : groups)
       group.blocks =
           std::min(group.blocks, group.is_state() ? mode.state_blocks : mode.cache_blocks);
-    auto scheduler = Scheduler::create({mode.max_rows, mode.max_rows, 64, std::move(groups)});
+    auto scheduler = Scheduler::create({mode.max_rows, mode.max_rows, 64, std::move(groups), false,
+                                        mode.prefixes ? kBlockTokens : 0});
     EXPECT_TRUE(scheduler.ok());
     scheduler_ = std::make_unique<Scheduler>(std::move(scheduler).value());
     scheduler_->set_max_chunk(mode.max_chunk);
@@ -64,7 +66,7 @@ class Driver {
     target_.clear();
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       target_.push_back(prompts[i].size() + static_cast<std::size_t>(generate));
-      std::vector<Position> all(prompts[i].size());
+      std::vector<Position> all(mode_.prefixes ? 0 : prompts[i].size());
       for (std::size_t p = 0; p < all.size(); ++p) all[p] = static_cast<Position>(p);
       const Status status = scheduler_->add(
           {SequenceId{static_cast<std::int64_t>(i)}, prompts[i], std::move(all), true, 0});
@@ -72,10 +74,12 @@ class Driver {
       if (!mode_.together) drain();
     }
     drain();
-    return std::move(traces_);
+    return std::exchange(traces_, {});
   }
 
   std::int64_t preemptions() const { return scheduler_->stats().preemptions; }
+  std::int64_t hits() const { return scheduler_->stats().prefix_hits; }
+  std::int64_t evictions() const { return scheduler_->stats().prefix_evictions; }
 
  private:
   void drain() {
@@ -208,6 +212,15 @@ void expect_same(const Trace& got, const Trace& expected, const std::string& wha
   }
 }
 
+// As above, of the rows that were delivered; of the others the cache may have stood for some.
+void expect_same_rows(const Trace& got, const Trace& expected, const std::string& what) {
+  Trace delivered{got.tokens, {}};
+  for (const auto& [position, row] : got.logits)
+    delivered.logits[position] = expected.logits.at(position);
+  ASSERT_TRUE(got.logits.contains(static_cast<Position>(got.tokens.size()) - 1)) << what;
+  expect_same(got, delivered, what);
+}
+
 class ExactnessLaw : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { STRATA_REQUIRE_REFERENCE(GetParam()); }
@@ -312,6 +325,61 @@ class ExactnessLaw : public ::testing::TestWithParam<const char*> {
     EXPECT_GT(check_forked(model, scarce, prompts, alone, children), 0);
   }
 
+  // Everybody's prompt twice at a time, so that they share what is under way; then the same again
+  // and the answers as prompts, from the cache; beginnings that end within cached blocks and with
+  // them.
+  void check_prefixes(const std::string& path) {
+    auto model = load(path, 2, 16);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    auto prompts = make_prompts();
+    const auto alone =
+        Driver(**model, {.name = "alone", .together = false}).run(prompts, kGenerated);
+    const Mode modes[] = {
+        {.name = "cached", .prefixes = true},
+        {.name = "cached, chunks of 37, preempted",
+         .max_rows = 150,
+         .max_chunk = 37,
+         .preempt_every = 3,
+         .prefixes = true},
+        {.name = "cached, scarce", .cache_blocks = 19, .state_blocks = 6, .prefixes = true},
+    };
+    const std::size_t count = prompts.size();
+    for (std::size_t i = 0; i < count; ++i) prompts.push_back(prompts[i]);
+    for (const Mode& mode : modes) {
+      Driver driver(**model, mode);
+      for (const char* round : {"first", "second"}) {
+        const auto traces = driver.run(prompts, kGenerated);
+        for (std::size_t i = 0; i < prompts.size(); ++i)
+          expect_same_rows(traces[i], alone[i % count],
+                           fmt::format("{}, {} round, prompt {}", mode.name, round, i));
+      }
+      check_beginnings(driver, alone, mode.name);
+      EXPECT_GT(driver.hits(), 0) << mode.name;
+      const bool scarce = mode.cache_blocks < 100;
+      if (scarce) {
+        EXPECT_GT(driver.evictions(), 0);
+      }
+    }
+  }
+
+  static void check_beginnings(Driver& driver, const std::vector<Trace>& alone,
+                               const std::string& name) {
+    std::vector<std::vector<TokenId>> beginnings;
+    std::vector<Trace> expected;
+    for (const Trace& trace : alone) {
+      for (const std::size_t length : {32, 64, 67, 96, 256, 300, 535}) {
+        if (length > trace.tokens.size()) continue;
+        beginnings.emplace_back(trace.tokens.begin(),
+                                trace.tokens.begin() + static_cast<std::ptrdiff_t>(length));
+        expected.push_back({beginnings.back(), trace.logits});
+      }
+    }
+    const auto traces = driver.run(beginnings, 0);
+    for (std::size_t i = 0; i < beginnings.size(); ++i)
+      expect_same_rows(traces[i], expected[i],
+                       fmt::format("{}, the first {} tokens", name, beginnings[i].size()));
+  }
+
   // Returns how often a sequence was preempted.
   static std::int64_t check_forked(LoadedModel& model, const Mode& mode,
                                    const std::vector<std::vector<TokenId>>& prompts,
@@ -371,6 +439,13 @@ TEST_P(ExactnessOfFormats, HoldsInEveryMode) {
   }
   EXPECT_GE(checked, 8);
   std::printf("%s: %d formats\n", GetParam(), checked);
+}
+
+TEST_P(ExactnessLaw, HoldsWithCachedPrefixes) { check_prefixes(reference_model(GetParam())); }
+
+TEST_P(ExactnessOfCodedCache, HoldsWithCachedPrefixes) {
+  cache_ = CacheFormat::kQ8_0;
+  check_prefixes(reference_model(GetParam()));
 }
 
 TEST_P(ExactnessLaw, HoldsAcrossInstructionSets) {
