@@ -9,7 +9,8 @@ import sys
 from source_text import CppSource
 from tidy import ROOT, repository_files
 
-# A folder of src/ and what it may include besides itself: whole folders or single headers.
+# A folder of src/ and what it may include besides itself: whole folders or single headers. A folder
+# within a folder that stands here is a layer of its own.
 LAYERS = {
     "base": [],
     "formats": ["base"],
@@ -30,6 +31,7 @@ LAYERS = {
     "engine": ["speculate", "execute", "probe", "weights", "device", "placement", "models", "text",
                "sample", "gguf", "schedule", "graph", "formats", "base"],
     "serve": ["engine/engine.h", "text", "base"],
+    "serve/http": ["base"],
     "quantize": ["execute", "formats", "models", "gguf", "base"],
 }
 
@@ -41,7 +43,8 @@ EXTERNAL = [
     (r"fmt/.*|spdlog/.*", ["src/", "apps/", "bench/", "fuzz/", "tests/"]),
     (r"boost/json.*|boost/json/.*", ["src/text/", "src/hub/", "src/serve/", "apps/",
                                        "tests/"]),
-    (r"boost/.*", ["src/serve/"]),
+    (r"boost/beast/.*", ["src/serve/http/request_parser.cc"]),
+    (r"boost/asio/.*|boost/asio\.hpp", ["src/serve/http/"]),
     (r"pcre2\.h", ["src/text/tokenizer/"]),
     (r"CLI/.*", ["apps/", "tools/"]),
     (r"histedit\.h|editline/.*", ["apps/"]),
@@ -88,9 +91,11 @@ def allows(path, target):
         return is_test(path)
     if wanted[0] != "src" or parts[1] not in LAYERS:
         return False
-    inside = "/".join(wanted[1:])
-    allowed = LAYERS[parts[1]]
-    return wanted[1] == parts[1] or wanted[1] in allowed or inside in allowed
+    inside, layer = "/".join(wanted[1:]), "/".join(parts[1:3])
+    if layer not in LAYERS:
+        layer = parts[1]
+    allowed = LAYERS[layer]
+    return inside.startswith(layer + "/") or wanted[1] in allowed or inside in allowed
 
 
 def allows_external(path, header):

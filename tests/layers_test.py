@@ -16,6 +16,8 @@ HEADERS = {
     "src/schedule/scheduler.h": "",
     "src/weights/weight_store.h": '#include "device/device.h"\n#include "placement/plan.h"\n',
     "src/engine/engine.h": "",
+    "src/serve/server.h": "",
+    "src/serve/http/exchange.h": "",
     "tests/shared_data.h": "#include <gtest/gtest.h>\n",
     "apps/commands.h": "",
 }
@@ -55,6 +57,12 @@ class Layers(unittest.TestCase):
         self.good("src/execute/a.cc", '"schedule/step_plan.h"')
         self.bad("src/execute/a.cc", '"schedule/scheduler.h"', "not for this folder")
 
+    def test_a_folder_in_a_folder_can_be_a_layer(self):
+        self.good("src/serve/a.cc", '"serve/http/exchange.h"', '"engine/engine.h"')
+        self.good("src/serve/http/a.cc", '"serve/http/exchange.h"', '"base/status.h"')
+        self.bad("src/serve/http/a.cc", '"serve/server.h"', "not for this folder")
+        self.bad("src/serve/http/a.cc", '"engine/engine.h"', "not for this folder")
+
     def test_programs_include_anything_but_each_other(self):
         self.good("apps/a.cc", '"commands.h"', '"engine/engine.h"', '"device/cpu/cpu_device.h"')
         self.good("fuzz/a_fuzz.cc", '"graph/op.h"')
@@ -73,6 +81,9 @@ class Layers(unittest.TestCase):
         self.good("src/text/tokenizer/a.cc", "<pcre2.h>")
         self.bad("src/text/template/a.cc", "<pcre2.h>", "no place here")
         self.bad("src/gguf/a.cc", "<boost/json.hpp>", "no place here")
+        self.good("src/serve/http/a.cc", "<boost/asio/ip/tcp.hpp>")
+        self.bad("src/serve/a.cc", "<boost/asio/ip/tcp.hpp>", "no place here")
+        self.bad("src/serve/http/a.cc", "<boost/beast/http.hpp>", "no place here")
         self.bad("src/text/a.cc", "<boost/asio.hpp>", "no place here")
         self.bad("src/graph/a.cc", "<immintrin.h>", "no place here")
         self.bad("src/graph/a.cc", "<unheard/of.hpp>", "no place here")

@@ -3,10 +3,10 @@
 #include <charconv>
 #include <filesystem>
 
+#include "base/ascii.h"
 #include "base/file.h"
 #include "base/memory_ledger.h"
 #include "base/printable.h"
-#include "hub/ascii.h"
 
 namespace strata {
 namespace {

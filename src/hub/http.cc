@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/ascii.h"
 #include "base/printable.h"
-#include "hub/ascii.h"
 
 namespace strata {
 namespace {

@@ -4,9 +4,9 @@
 #include <set>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/printable.h"
 #include "gguf/splits.h"
-#include "hub/ascii.h"
 #include "hub/repository.h"
 #include "hub/stores.h"
 

@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
+#include "base/ascii.h"
 #include "base/file.h"
-#include "hub/ascii.h"
 #include "hub/sha256.h"
 #include "hub/small_file.h"
 

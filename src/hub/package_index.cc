@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/ascii.h"
 #include "base/printable.h"
-#include "hub/ascii.h"
 #include "hub/http.h"
 #include "hub/json.h"
 #include "hub/sha256.h"

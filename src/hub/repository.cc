@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <boost/json.hpp>
 
+#include "base/ascii.h"
 #include "base/printable.h"
 #include "gguf/splits.h"
-#include "hub/ascii.h"
 #include "hub/json.h"
 #include "hub/sha256.h"
 #include "hub/source.h"

@@ -6,8 +6,8 @@
 #include <array>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/file.h"
-#include "hub/ascii.h"
 
 namespace strata {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "base/printable.h"
-#include "hub/ascii.h"
 #include "hub/sha256.h"
 
 namespace strata {

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <set>
 
+#include "base/ascii.h"
 #include "base/printable.h"
 #include "gguf/splits.h"
-#include "hub/ascii.h"
 #include "hub/json.h"
 #include "hub/origin.h"
 #include "hub/repository.h"

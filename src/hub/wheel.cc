@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/ascii.h"
 #include "base/file.h"
 #include "base/memory_ledger.h"
 #include "base/printable.h"
-#include "hub/ascii.h"
 #include "hub/source.h"
 
 namespace strata {
