@@ -39,4 +39,7 @@ struct HttpResponse {
 HttpResponse error_response(int status, std::string_view type, std::string_view code,
                             std::string_view message);
 
+// 503 for what may be tried again after a moment, with Retry-After.
+HttpResponse overload_response(std::string_view code, std::string_view message);
+
 }  // namespace strata::http

@@ -1,0 +1,203 @@
+// How a connection writes answers and streams.
+#include <fmt/format.h>
+
+#include <boost/asio/buffer.hpp>
+#include <iterator>
+#include <utility>
+
+#include "serve/http/connection.h"
+
+namespace strata::http {
+namespace {
+
+namespace asio = boost::asio;
+using ErrorCode = boost::system::error_code;
+
+constexpr std::size_t kKeptBytes = 16 * 1024;  // of an empty output buffer
+
+std::string_view reason_of(int status) {
+  switch (status) {
+    case 200: return "OK";
+    case 201: return "Created";
+    case 202: return "Accepted";
+    case 204: return "No Content";
+    case 304: return "Not Modified";
+    case 400: return "Bad Request";
+    case 401: return "Unauthorized";
+    case 403: return "Forbidden";
+    case 404: return "Not Found";
+    case 405: return "Method Not Allowed";
+    case 408: return "Request Timeout";
+    case 409: return "Conflict";
+    case 413: return "Content Too Large";
+    case 415: return "Unsupported Media Type";
+    case 417: return "Expectation Failed";
+    case 422: return "Unprocessable Content";
+    case 429: return "Too Many Requests";
+    case 431: return "Request Header Fields Too Large";
+    case 500: return "Internal Server Error";
+    case 501: return "Not Implemented";
+    case 503: return "Service Unavailable";
+    case 505: return "HTTP Version Not Supported";
+    default: return "";
+  }
+}
+
+bool has_body(int status) { return status >= 200 && status != 204 && status != 304; }
+
+// Control characters would let a value become headers of its own.
+void append_value(std::string& out, std::string_view value) {
+  for (const char c : value) out += static_cast<unsigned char>(c) < ' ' && c != '\t' ? ' ' : c;
+}
+
+}  // namespace
+
+void Connection::append_head(int status, const Fields& fields, std::string_view content_type) {
+  fmt::format_to(std::back_inserter(out_), "HTTP/1.1 {} {}\r\nDate: {}\r\n", status,
+                 reason_of(status), server_.loop->date());
+  const auto append = [this](std::string_view name, std::string_view value) {
+    append_value(out_, name);
+    out_ += ": ";
+    append_value(out_, value);
+    out_ += "\r\n";
+  };
+  if (!content_type.empty() && has_body(status)) append("Content-Type", content_type);
+  for (const auto& [name, value] : fields) append(name, value);
+  for (const auto& [name, value] : cors_) append(name, value);
+  if (!keep_open_) {
+    append("Connection", "close");
+  } else if (!is_http11_) {
+    append("Connection", "keep-alive");
+  }
+}
+
+void Connection::answer(const HttpResponse& response) {
+  append_head(response.status, response.headers, response.content_type);
+  if (has_body(response.status))
+    fmt::format_to(std::back_inserter(out_), "Content-Length: {}\r\n", response.body.size());
+  out_ += "\r\n";
+  if (!is_head_ && has_body(response.status)) out_ += response.body;
+  end_answer();
+}
+
+void Connection::refuse(HttpResponse refusal, bool keep_alive) {
+  ++server_.refused;
+  keep_open_ = keep_alive;
+  parser_.reset();
+  answer(refusal);
+  pump();
+}
+
+void Connection::open_stream(StreamStart start) {
+  chunked_ = is_http11_;
+  keep_open_ = keep_open_ && chunked_;
+  append_head(start.status, start.headers, start.content_type);
+  out_ += chunked_ ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n";
+  keep_alive_chunk_ = std::move(start.keep_alive_chunk);
+  last_sent_ = Clock::now();
+  enter(Phase::kStreaming);
+  if (is_head_) end_answer();
+}
+
+bool Connection::append(std::string_view chunk, bool last) {
+  if (phase_ != Phase::kStreaming) return false;
+  if (!chunk.empty() && chunked_) {
+    fmt::format_to(std::back_inserter(out_), "{:x}\r\n", chunk.size());
+    out_ += chunk;
+    out_ += "\r\n";
+  } else {
+    out_ += chunk;
+  }
+  if (last) {
+    if (chunked_) out_ += "0\r\n\r\n";
+    end_answer();
+  }
+  return mark_dirty();
+}
+
+bool Connection::apply(Command& command) {
+  const bool handling = phase_ == Phase::kHandling;
+  if (auto* response = std::get_if<HttpResponse>(&command.what)) {
+    if (handling) answer(*response);
+  } else if (auto* start = std::get_if<StreamStart>(&command.what)) {
+    if (handling) open_stream(std::move(*start));
+  } else if (const auto* chunk = std::get_if<std::string>(&command.what)) {
+    return append(*chunk, false);
+  } else if (std::holds_alternative<Finish>(command.what)) {
+    return append({}, true);
+  } else {
+    abandon();
+  }
+  return mark_dirty();
+}
+
+// Without its last chunk, the client sees that the stream is not whole; where there are no chunks,
+// only a reset says so.
+void Connection::abandon() {
+  if (phase_ == Phase::kHandling)
+    return answer(error_response(500, "server_error", "unanswered",
+                                 "the server failed to answer this request"));
+  ErrorCode ignored;
+  if (!chunked_) socket_.set_option(asio::socket_base::linger(true, 0), ignored);
+  drop();
+}
+
+void Connection::end_answer() {
+  server_.buffered -= std::exchange(charged_, 0);
+  cors_.clear();
+  keep_alive_chunk_.clear();
+  is_head_ = false;
+  if (channel_) std::exchange(channel_, nullptr)->complete();
+  enter(keep_open_ ? Phase::kIdle : Phase::kFlushing);
+}
+
+bool Connection::mark_dirty() { return !std::exchange(dirty_, true); }
+
+void Connection::flush() {
+  dirty_ = false;
+  pump();
+  if (phase_ == Phase::kStreaming && unsent() > server_.options.stream_buffer_bytes) {
+    ++server_.slow;
+    drop();
+  }
+}
+
+void Connection::pump() {
+  while (phase_ != Phase::kClosed && !blocked_ && unsent() > 0) {
+    ErrorCode error;
+    const std::size_t bytes =
+        socket_.write_some(asio::buffer(out_.data() + sent_, unsent()), error);
+    sent_ += bytes;
+    if (error == asio::error::interrupted) continue;
+    if (error && error != asio::error::would_block) return drop();
+    if (bytes > 0 || !error) last_sent_ = Clock::now();
+    if (!error) continue;
+    blocked_ = true;
+    if (sent_ > out_.size() / 2) out_.erase(0, std::exchange(sent_, 0));
+    socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const ErrorCode& failed) {
+      self->blocked_ = false;
+      if (!failed) self->pump();
+    });
+    rearm();
+  }
+  if (phase_ != Phase::kClosed && unsent() == 0) on_sent();
+}
+
+void Connection::on_sent() {
+  sent_ = 0;
+  out_.clear();
+  if (out_.capacity() > kKeptBytes) out_.shrink_to_fit();
+  if (phase_ == Phase::kFlushing) return linger();
+  if (phase_ <= Phase::kBody) resume();
+}
+
+// Reads on for a while: closing a socket with unread bytes could take the answer from its client.
+void Connection::linger() {
+  ErrorCode ignored;
+  socket_.shutdown(Socket::shutdown_send, ignored);
+  in_.clear();
+  enter(Phase::kLingering);
+  resume();
+}
+
+}  // namespace strata::http

@@ -1,0 +1,259 @@
+#include "serve/http/connection.h"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+namespace strata::http {
+namespace {
+
+namespace asio = boost::asio;
+using ErrorCode = boost::system::error_code;
+
+constexpr asio::use_awaitable_t<Executor> kAwait;
+constexpr std::size_t kReadBytes = 64 * 1024;
+constexpr auto kLingerTime = std::chrono::seconds(2);
+constexpr auto kNever = std::chrono::hours(24);
+
+}  // namespace
+
+ServerState::ServerState(ServerOptions server_options, Handler server_handler)
+    : options(std::move(server_options)),
+      handler(std::move(server_handler)),
+      rules(options),
+      loop(std::make_shared<Loop>()),
+      pool(options.workers, options.max_queued),
+      received(kReadBytes) {}
+
+Connection::Connection(ServerState& server, Socket socket)
+    : server_(server), socket_(std::move(socket)), timer_(socket_.get_executor()) {
+  ErrorCode ignored;
+  socket_.non_blocking(true, ignored);
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  if (const auto peer = socket_.remote_endpoint(ignored); !ignored)
+    peer_ = peer.address().to_string();
+  if (const auto local = socket_.local_endpoint(ignored); !ignored)
+    local_ = local.address().to_string();
+}
+
+void Connection::start() {
+  spawn_read_loop();
+  // Ends with the connection, whatever it throws.
+  asio::co_spawn(
+      socket_.get_executor(), [self = shared_from_this()] { return self->watch(); },
+      [self = shared_from_this()](const std::exception_ptr&) { self->drop(); });
+}
+
+void Connection::start_refusing(const HttpResponse& refusal) {
+  start();
+  refuse(refusal, false);
+}
+
+void Connection::spawn_read_loop() {
+  reading_ = true;
+  asio::co_spawn(
+      socket_.get_executor(), [self = shared_from_this()] { return self->read_loop(); },
+      [self = shared_from_this()](const std::exception_ptr& error) {
+        if (error) self->drop();
+      });
+}
+
+// Reads while a request is answered too, so that a client that goes is noticed at once.
+asio::awaitable<void, Executor> Connection::read_loop() {
+  while (phase_ != Phase::kClosed && in_.size() <= server_.options.max_header_bytes) {
+    ErrorCode error;
+    co_await socket_.async_wait(Socket::wait_read, asio::redirect_error(kAwait, error));
+    if (phase_ == Phase::kClosed) co_return;
+    const std::size_t bytes = socket_.read_some(asio::buffer(server_.received), error);
+    if (error == asio::error::would_block || error == asio::error::interrupted) continue;
+    if (error) co_return drop();
+    receive({server_.received.data(), bytes});
+  }
+  reading_ = false;
+}
+
+asio::awaitable<void, Executor> Connection::watch() {
+  while (phase_ != Phase::kClosed) {
+    timer_.expires_at(deadline());
+    ErrorCode ignored;
+    co_await timer_.async_wait(asio::redirect_error(kAwait, ignored));
+    if (phase_ != Phase::kClosed && Clock::now() >= deadline()) expire();
+  }
+}
+
+void Connection::enter(Phase phase) {
+  phase_ = phase;
+  phase_start_ = Clock::now();
+  rearm();
+}
+
+// To be called where the deadline may have come nearer; watch() sees by itself where it has not.
+void Connection::rearm() {
+  if (deadline() < timer_.expiry()) timer_.cancel();
+}
+
+Clock::time_point Connection::deadline() const {
+  const ServerOptions& options = server_.options;
+  Clock::time_point due = phase_start_ + kNever;
+  switch (phase_) {
+    case Phase::kIdle: due = phase_start_ + options.idle_timeout; break;
+    case Phase::kHead: due = phase_start_ + options.header_timeout; break;
+    case Phase::kBody: due = phase_start_ + options.body_timeout; break;
+    case Phase::kStreaming:
+      if (!keep_alive_chunk_.empty()) due = last_sent_ + options.keep_alive_interval;
+      break;
+    case Phase::kLingering: due = phase_start_ + kLingerTime; break;
+    case Phase::kHandling:
+    case Phase::kFlushing:
+    case Phase::kClosed: break;
+  }
+  return blocked_ ? last_sent_ + options.write_timeout : due;
+}
+
+void Connection::expire() {
+  if (blocked_) {
+    ++server_.slow;
+    return drop();
+  }
+  switch (phase_) {
+    case Phase::kHead:
+    case Phase::kBody:
+      return refuse(error_response(408, "invalid_request_error", "request_timeout",
+                                   "the request took too long to arrive"),
+                    false);
+    case Phase::kStreaming: append(keep_alive_chunk_, false); return flush();
+    default: return drop();
+  }
+}
+
+void Connection::receive(std::string_view bytes) {
+  if (phase_ >= Phase::kFlushing) return;
+  if (!takes_bytes()) {
+    in_.append(bytes);
+  } else if (in_.empty()) {
+    consume(bytes);
+  } else {
+    in_.append(bytes);
+    const std::string held = std::exchange(in_, {});
+    consume(held);
+  }
+}
+
+// Parses and dispatches until the bytes end or a request must be answered first.
+void Connection::consume(std::string_view bytes) {
+  consuming_ = true;
+  while (!bytes.empty() && takes_bytes()) {
+    if (!parser_) {
+      parser_ = std::make_unique<RequestParser>(server_.options);
+      checked_ = false;
+      enter(Phase::kHead);
+    }
+    const std::size_t taken = parser_->feed(bytes);
+    bytes.remove_prefix(taken);
+    const RequestParser::State state = parser_->state();
+    if (state == RequestParser::State::kFailed) {
+      refuse(parser_->refusal(), false);
+      break;
+    }
+    if (state == RequestParser::State::kHead) break;
+    if (!std::exchange(checked_, true)) on_head();
+    if (parser_) charge_body();
+    if (!parser_) continue;
+    if (state == RequestParser::State::kDone) {
+      dispatch();
+    } else if (phase_ == Phase::kHead) {
+      enter(Phase::kBody);
+      if (parser_->incoming().expects_continue && bytes.empty()) {
+        out_ += "HTTP/1.1 100 Continue\r\n\r\n";
+        pump();
+      }
+    } else if (taken == 0) {
+      break;
+    }
+  }
+  if (phase_ < Phase::kFlushing) in_.assign(bytes);
+  consuming_ = false;
+}
+
+// Refuses what can be refused before the body comes.
+void Connection::on_head() {
+  IncomingRequest& incoming = parser_->incoming();
+  incoming.request.peer = peer_;
+  is_http11_ = incoming.is_http11;
+  is_head_ = incoming.is_head;
+  keep_open_ = incoming.keep_alive && !server_.stopping;
+  cors_ = server_.rules.cors_headers(incoming);
+  // Without a body to skip, the connection can go on: a client with a wrong key tries another.
+  const bool whole = parser_->state() == RequestParser::State::kDone;
+  if (auto answer = server_.rules.check(incoming, local_))
+    refuse(*std::move(answer), keep_open_ && whole);
+}
+
+// Counts the body, as announced or as received, against what all bodies may take together.
+void Connection::charge_body() {
+  const IncomingRequest& incoming = parser_->incoming();
+  const Bytes bytes =
+      std::max<Bytes>(incoming.content_length.value_or(0), incoming.request.body.size());
+  server_.buffered += bytes - std::exchange(charged_, bytes);
+  if (server_.buffered > server_.options.max_buffered_bytes)
+    refuse(overload_response("too_many_bytes", "the requests that are served take all the room"),
+           false);
+}
+
+void Connection::dispatch() {
+  HttpRequest request = std::move(parser_->incoming().request);
+  parser_.reset();
+  channel_ = std::make_shared<Channel>(server_.loop);
+  channel_->connection = this;
+  enter(Phase::kHandling);
+  auto exchange = std::make_shared<Exchange>(channel_);
+  auto task = [&server = server_, request = std::move(request),
+               exchange = std::move(exchange)]() mutable {
+    try {
+      if (!exchange->closed()) server.handler(std::move(request), std::move(exchange));
+    } catch (...) {
+      // The exchange is gone with the handler, which answers 500.
+    }
+  };
+  if (server_.pool.try_push(std::move(task))) {
+    ++server_.requests;
+  } else {
+    refuse(overload_response("too_many_requests", "too many requests wait"), keep_open_);
+  }
+}
+
+// What came while a request was answered has its turn.
+void Connection::resume() {
+  if (consuming_) return;
+  if (takes_bytes() && !in_.empty()) {
+    const std::string held = std::exchange(in_, {});
+    consume(held);
+  }
+  if (!reading_ && phase_ != Phase::kClosed) spawn_read_loop();
+}
+
+void Connection::retire() {
+  keep_open_ = false;
+  if (phase_ <= Phase::kBody && unsent() == 0) drop();
+}
+
+void Connection::drop() {
+  if (phase_ == Phase::kClosed) return;
+  const auto self = shared_from_this();
+  phase_ = Phase::kClosed;
+  ErrorCode ignored;
+  socket_.close(ignored);
+  timer_.cancel();
+  server_.buffered -= std::exchange(charged_, 0);
+  server_.open.erase(self);
+  server_.connections = server_.open.size();
+  if (channel_) {
+    ++server_.disconnected;
+    std::exchange(channel_, nullptr)->lose();
+  }
+  if (server_.open.empty() && server_.on_last_closed) server_.on_last_closed();
+}
+
+}  // namespace strata::http

@@ -1,0 +1,138 @@
+// One client's connection. All of it runs on the loop's thread.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "serve/http/access.h"
+#include "serve/http/loop.h"
+#include "serve/http/request_parser.h"
+#include "serve/http/server.h"
+#include "serve/http/worker_pool.h"
+
+namespace strata::http {
+
+// The loop runs on one thread, so executors need no type erasure and sockets no strands.
+using Executor = boost::asio::io_context::executor_type;
+using Socket = boost::asio::basic_stream_socket<boost::asio::ip::tcp, Executor>;
+using Clock = std::chrono::steady_clock;
+
+// What the connections of a server share.
+struct ServerState {
+  ServerState(ServerOptions server_options, Handler server_handler);
+
+  const ServerOptions options;
+  const Handler handler;
+  const AccessRules rules;
+  const std::shared_ptr<Loop> loop;
+  WorkerPool pool;
+
+  // The loop's thread only.
+  std::unordered_set<std::shared_ptr<Connection>> open;
+  std::function<void()> on_last_closed;
+  std::vector<char> received;  // what one read brought, for all connections
+  Bytes buffered = 0;          // bodies of unanswered requests
+  bool stopping = false;
+
+  std::atomic<std::size_t> connections{0};
+  std::atomic<std::uint64_t> requests{0};
+  std::atomic<std::uint64_t> refused{0};
+  std::atomic<std::uint64_t> disconnected{0};
+  std::atomic<std::uint64_t> slow{0};
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(ServerState& server, Socket socket);
+
+  // Serves requests until the client goes, or answers `refusal` and closes.
+  void start();
+  void start_refusing(const HttpResponse& refusal);
+
+  // From the loop's inbox. True where flush() must follow once the inbox is empty.
+  bool apply(Command& command);
+  bool append(std::string_view chunk, bool last);
+  void flush();
+
+  // The server takes no more requests: the last answer ends the connection.
+  void retire();
+  // Ends the connection at once.
+  void drop();
+
+ private:
+  enum class Phase { kIdle, kHead, kBody, kHandling, kStreaming, kFlushing, kLingering, kClosed };
+
+  boost::asio::awaitable<void, Executor> read_loop();
+  boost::asio::awaitable<void, Executor> watch();
+  void spawn_read_loop();
+  void enter(Phase phase);
+  Clock::time_point deadline() const;
+  void rearm();
+  void expire();
+
+  // A request's way in.
+  void receive(std::string_view bytes);
+  void consume(std::string_view bytes);
+  void on_head();
+  void charge_body();
+  void dispatch();
+  void resume();
+  bool takes_bytes() const { return phase_ <= Phase::kBody && unsent() == 0; }
+
+  // An answer's way out.
+  void refuse(HttpResponse refusal, bool keep_alive);
+  void answer(const HttpResponse& response);
+  void open_stream(StreamStart start);
+  void abandon();
+  void end_answer();
+  void append_head(int status, const Fields& fields, std::string_view content_type);
+  bool mark_dirty();
+  void pump();
+  void on_sent();
+  std::size_t unsent() const { return out_.size() - sent_; }
+  void linger();
+
+  ServerState& server_;
+  Socket socket_;
+  boost::asio::basic_waitable_timer<Clock, boost::asio::wait_traits<Clock>, Executor> timer_;
+  std::string peer_;
+  std::string local_;
+
+  Phase phase_ = Phase::kIdle;
+  Clock::time_point phase_start_ = Clock::now();
+  Clock::time_point last_sent_;  // a byte, or the last time there was none to send
+  bool reading_ = false;
+  bool consuming_ = false;
+  bool dirty_ = false;
+  bool blocked_ = false;  // the socket takes no more bytes
+
+  std::string in_;  // received, not parsed yet
+  std::unique_ptr<RequestParser> parser_;
+  bool checked_ = false;  // the request's head was
+  Bytes charged_ = 0;     // of ServerState::buffered
+
+  // Of the request that is answered.
+  std::shared_ptr<Channel> channel_;
+  Fields cors_;
+  bool is_head_ = false;
+  bool is_http11_ = true;
+  bool keep_open_ = true;
+  bool chunked_ = false;
+  std::string keep_alive_chunk_;
+
+  std::string out_;  // from sent_ on it waits for the socket
+  std::size_t sent_ = 0;
+};
+
+}  // namespace strata::http

@@ -1,0 +1,216 @@
+#include "serve/http/server.h"
+
+#include <algorithm>
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "serve/http/connection.h"
+#include "serve/http/target.h"
+
+namespace strata::http {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using Acceptor = asio::basic_socket_acceptor<tcp, Executor>;
+using ErrorCode = boost::system::error_code;
+
+constexpr asio::use_awaitable_t<Executor> kAwait;
+// Connections beyond the limit that are told so; any more are closed unanswered.
+constexpr std::size_t kRefusing = 64;
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);
+
+Status listen_error(const ServerOptions& options, const ErrorCode& error) {
+  const auto where = fmt::format("{} port {}", options.address, options.port);
+  if (error == asio::error::address_in_use)
+    return io_error(
+        "{} is in use: another program, perhaps another server of this kind, listens "
+        "there; stop it, or choose another port",
+        where);
+  if (error == asio::error::access_denied)
+    return io_error("{} needs special rights; choose a port of 1024 or more", where);
+  if (error == boost::system::errc::address_not_available)
+    return invalid_argument(
+        "{} is no address of this machine; \"127.0.0.1\" serves this machine "
+        "alone, \"::\" every network it is in",
+        options.address);
+  return io_error("cannot listen at {}: {}", where, error.message());
+}
+
+// The addresses to listen at: the one that is given, or all that a name stands for.
+Result<std::vector<asio::ip::address>> addresses_of(const std::string& text, asio::io_context& io) {
+  ErrorCode error;
+  if (const auto address = asio::ip::make_address(text, error); !error) return std::vector{address};
+  std::vector<asio::ip::address> addresses;
+  asio::ip::basic_resolver<tcp, Executor> resolver(io.get_executor());
+  for (const auto& entry : resolver.resolve(text, "", tcp::resolver::passive, error))
+    if (std::ranges::count(addresses, entry.endpoint().address()) == 0)
+      addresses.push_back(entry.endpoint().address());
+  if (error || addresses.empty())
+    return invalid_argument(
+        "cannot listen at \"{}\": it is neither an IP address nor a name that "
+        "this machine can look up",
+        text);
+  return addresses;
+}
+
+Status listen(Acceptor& acceptor, const tcp::endpoint& endpoint, const ServerOptions& options) {
+  ErrorCode error;
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error && endpoint.protocol() == tcp::v6())
+    acceptor.set_option(asio::ip::v6_only(!endpoint.address().is_unspecified()), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  return error ? listen_error(options, error) : Status();
+}
+
+}  // namespace
+
+class Server::Impl {
+ public:
+  Impl(ServerOptions options, Handler handler) : state_(std::move(options), std::move(handler)) {}
+  ~Impl() { stop(std::chrono::milliseconds(0)); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  Status start();
+  std::uint16_t port() const { return port_; }
+  ServerStats stats() const;
+  void stop(std::chrono::milliseconds grace);
+
+ private:
+  asio::awaitable<void, Executor> accept_loop(Acceptor& acceptor);
+  void admit(Socket socket);
+  void retire();
+  void drop_all();
+
+  ServerState state_;
+  std::vector<std::unique_ptr<Acceptor>> acceptors_;
+  std::uint16_t port_ = 0;
+  std::thread thread_;
+
+  std::mutex mutex_;
+  std::condition_variable closed_;
+  bool all_closed_ = false;
+};
+
+Status Server::Impl::start() {
+  asio::io_context& io = state_.loop->io();
+  STRATA_ASSIGN(const auto addresses, addresses_of(state_.options.address, io));
+  port_ = state_.options.port;
+  Status failure;
+  for (const asio::ip::address& address : addresses) {
+    auto acceptor = std::make_unique<Acceptor>(io);
+    Status status = listen(*acceptor, tcp::endpoint(address, port_), state_.options);
+    if (!status.ok()) {
+      // A name may stand for an address of a protocol that is switched off.
+      if (address != addresses.front() && status.code() == StatusCode::kInvalidArgument) continue;
+      return status;
+    }
+    port_ = acceptor->local_endpoint().port();
+    acceptors_.push_back(std::move(acceptor));
+  }
+  for (const auto& acceptor : acceptors_)
+    asio::co_spawn(
+        io, [this, &acceptor] { return accept_loop(*acceptor); }, [](const std::exception_ptr&) {});
+  thread_ = std::thread([loop = state_.loop] { loop->run(); });
+  return Status();
+}
+
+asio::awaitable<void, Executor> Server::Impl::accept_loop(Acceptor& acceptor) {
+  asio::basic_waitable_timer<Clock, asio::wait_traits<Clock>, Executor> pause(
+      acceptor.get_executor());
+  while (acceptor.is_open()) {
+    ErrorCode error;
+    Socket socket = co_await acceptor.async_accept(asio::redirect_error(kAwait, error));
+    if (!error) {
+      admit(std::move(socket));
+    } else if (acceptor.is_open()) {
+      // The process has no file descriptor left; connections that end will free some.
+      pause.expires_after(kAcceptPause);
+      co_await pause.async_wait(asio::redirect_error(kAwait, error));
+    }
+  }
+}
+
+void Server::Impl::admit(Socket socket) {
+  const std::size_t open = state_.open.size();
+  if (open >= state_.options.max_connections + kRefusing) {
+    ++state_.refused;
+    return;
+  }
+  const auto connection = std::make_shared<Connection>(state_, std::move(socket));
+  state_.open.insert(connection);
+  state_.connections = state_.open.size();
+  if (open < state_.options.max_connections) return connection->start();
+  connection->start_refusing(
+      overload_response("too_many_connections", "too many connections are open"));
+}
+
+void Server::Impl::retire() {
+  state_.stopping = true;
+  for (const auto& acceptor : acceptors_) acceptor->close();
+  state_.on_last_closed = [this] {
+    const std::lock_guard lock(mutex_);
+    all_closed_ = true;
+    closed_.notify_all();
+  };
+  const std::vector<std::shared_ptr<Connection>> open(state_.open.begin(), state_.open.end());
+  for (const auto& connection : open) connection->retire();
+  if (state_.open.empty()) state_.on_last_closed();
+}
+
+void Server::Impl::drop_all() {
+  const std::vector<std::shared_ptr<Connection>> open(state_.open.begin(), state_.open.end());
+  for (const auto& connection : open) connection->drop();
+}
+
+void Server::Impl::stop(std::chrono::milliseconds grace) {
+  if (!thread_.joinable()) return;
+  asio::io_context& io = state_.loop->io();
+  asio::post(io, [this] { retire(); });
+  {
+    std::unique_lock lock(mutex_);
+    closed_.wait_for(lock, grace, [this] { return all_closed_; });
+  }
+  asio::post(io, [this] { drop_all(); });
+  thread_.join();
+  state_.pool.stop();
+}
+
+ServerStats Server::Impl::stats() const {
+  ServerStats stats;
+  stats.connections = state_.connections;
+  stats.queued = state_.pool.queued();
+  stats.requests = state_.requests;
+  stats.refused = state_.refused;
+  stats.disconnected = state_.disconnected;
+  stats.slow = state_.slow;
+  return stats;
+}
+
+Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Handler handler) {
+  for (const std::string& host : options.allowed_hosts)
+    if (host != "*" && !normal_host(host))
+      return invalid_argument("the allowed host \"{}\" is neither a name nor an address", host);
+  auto impl = std::make_unique<Impl>(std::move(options), std::move(handler));
+  STRATA_TRY(impl->start());
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Server::~Server() = default;
+std::uint16_t Server::port() const { return impl_->port(); }
+ServerStats Server::stats() const { return impl_->stats(); }
+void Server::stop(std::chrono::milliseconds grace) { impl_->stop(grace); }
+
+}  // namespace strata::http
