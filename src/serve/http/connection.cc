@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/redirect_error.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
 namespace strata::http {
@@ -12,7 +11,6 @@ namespace {
 namespace asio = boost::asio;
 using ErrorCode = boost::system::error_code;
 
-constexpr asio::use_awaitable_t<Executor> kAwait;
 constexpr std::size_t kReadBytes = 64 * 1024;
 constexpr auto kLingerTime = std::chrono::seconds(2);
 constexpr auto kNever = std::chrono::hours(24);

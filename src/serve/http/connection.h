@@ -4,9 +4,10 @@
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -27,6 +28,8 @@ namespace strata::http {
 using Executor = boost::asio::io_context::executor_type;
 using Socket = boost::asio::basic_stream_socket<boost::asio::ip::tcp, Executor>;
 using Clock = std::chrono::steady_clock;
+using Timer = boost::asio::basic_waitable_timer<Clock, boost::asio::wait_traits<Clock>, Executor>;
+constexpr boost::asio::use_awaitable_t<Executor> kAwait;
 
 // What the connections of a server share.
 struct ServerState {
@@ -105,7 +108,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   ServerState& server_;
   Socket socket_;
-  boost::asio::basic_waitable_timer<Clock, boost::asio::wait_traits<Clock>, Executor> timer_;
+  Timer timer_;
   std::string peer_;
   std::string local_;
 

@@ -6,7 +6,6 @@
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -23,7 +22,6 @@ using asio::ip::tcp;
 using Acceptor = asio::basic_socket_acceptor<tcp, Executor>;
 using ErrorCode = boost::system::error_code;
 
-constexpr asio::use_awaitable_t<Executor> kAwait;
 // Connections beyond the limit that are told so; any more are closed unanswered.
 constexpr std::size_t kRefusing = 64;
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
@@ -127,8 +125,7 @@ Status Server::Impl::start() {
 }
 
 asio::awaitable<void, Executor> Server::Impl::accept_loop(Acceptor& acceptor) {
-  asio::basic_waitable_timer<Clock, asio::wait_traits<Clock>, Executor> pause(
-      acceptor.get_executor());
+  Timer pause(acceptor.get_executor());
   while (acceptor.is_open()) {
     ErrorCode error;
     Socket socket = co_await acceptor.async_accept(asio::redirect_error(kAwait, error));
