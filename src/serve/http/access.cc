@@ -18,13 +18,11 @@ bool equal_in_constant_time(std::string_view candidate, std::string_view secret)
   return difference == 0;
 }
 
-std::string_view key_of(const HttpRequest& request) {
+std::string_view bearer_of(const HttpRequest& request) {
   constexpr std::string_view kScheme = "bearer ";
-  if (const auto value = request.header("Authorization"))
-    return lower_case(value->substr(0, kScheme.size())) == kScheme
-               ? trimmed(value->substr(kScheme.size()))
-               : std::string_view();
-  return request.header("x-api-key").value_or(std::string_view());
+  const std::string_view value = request.header("Authorization").value_or(std::string_view());
+  if (lower_case(value.substr(0, kScheme.size())) != kScheme) return {};
+  return trimmed(value.substr(kScheme.size()));
 }
 
 // The host and port of an origin of the web, else nothing.
@@ -90,9 +88,10 @@ bool AccessRules::allows_origin(const IncomingRequest& incoming) const {
 
 bool AccessRules::knows_key(const HttpRequest& request) const {
   if (keys_.empty() || std::ranges::count(open_paths_, request.path) > 0) return true;
-  const std::string_view key = key_of(request);
   bool known = false;
-  for (const std::string& secret : keys_) known |= equal_in_constant_time(key, secret);
+  for (const std::string_view key :
+       {bearer_of(request), request.header("x-api-key").value_or(std::string_view())})
+    for (const std::string& secret : keys_) known |= equal_in_constant_time(key, secret);
   return known;
 }
 

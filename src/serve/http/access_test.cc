@@ -65,6 +65,7 @@ TEST(Access, KeysAreAskedFor) {
   EXPECT_EQ(with({{"Authorization", "Bearer first"}}), 200);
   EXPECT_EQ(with({{"authorization", "bearer  second key"}}), 200);
   EXPECT_EQ(with({{"X-Api-Key", "first"}}), 200);
+  EXPECT_EQ(with({{"Authorization", "Basic eDp5"}, {"X-Api-Key", "first"}}), 200);
   EXPECT_EQ(with({}, "/health"), 200);
   for (const char* path : {"/health/", "/Health", "/v1"}) EXPECT_EQ(with({}, path), 401) << path;
   for (const char* value : {"Bearer", "Bearer ", "Bearer firs", "Bearer first1",

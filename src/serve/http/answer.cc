@@ -108,6 +108,7 @@ bool Connection::append(std::string_view chunk, bool last) {
   } else {
     out_ += chunk;
   }
+  if (unsent() > server_.options.stream_buffer_bytes && !catch_up()) return false;
   if (last) {
     if (chunked_) out_ += "0\r\n\r\n";
     end_answer();
@@ -137,6 +138,7 @@ void Connection::abandon() {
   if (phase_ == Phase::kHandling)
     return answer(error_response(500, "server_error", "unanswered",
                                  "the server failed to answer this request"));
+  pump();
   ErrorCode ignored;
   if (!chunked_) socket_.set_option(asio::socket_base::linger(true, 0), ignored);
   drop();
@@ -156,14 +158,21 @@ bool Connection::mark_dirty() { return !std::exchange(dirty_, true); }
 void Connection::flush() {
   dirty_ = false;
   pump();
+}
+
+// Drops a client that is too far behind its stream; false where it is gone.
+bool Connection::catch_up() {
+  pump(true);
   if (phase_ == Phase::kStreaming && unsent() > server_.options.stream_buffer_bytes) {
     ++server_.slow;
     drop();
   }
+  return phase_ == Phase::kStreaming;
 }
 
-void Connection::pump() {
-  while (phase_ != Phase::kClosed && !blocked_ && unsent() > 0) {
+// Writes what the socket takes. A blocked one may have room again before it says so: see `retry`.
+void Connection::pump(bool retry) {
+  while (phase_ != Phase::kClosed && (!blocked_ || retry) && unsent() > 0) {
     ErrorCode error;
     const std::size_t bytes =
         socket_.write_some(asio::buffer(out_.data() + sent_, unsent()), error);
@@ -172,13 +181,14 @@ void Connection::pump() {
     if (error && error != asio::error::would_block) return drop();
     if (bytes > 0 || !error) last_sent_ = Clock::now();
     if (!error) continue;
-    blocked_ = true;
     if (sent_ > out_.size() / 2) out_.erase(0, std::exchange(sent_, 0));
+    if (std::exchange(blocked_, true)) return;
     socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const ErrorCode& failed) {
       self->blocked_ = false;
       if (!failed) self->pump();
     });
     rearm();
+    return;
   }
   if (phase_ != Phase::kClosed && unsent() == 0) on_sent();
 }

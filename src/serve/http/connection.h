@@ -1,4 +1,5 @@
-// One client's connection. All of it runs on the loop's thread.
+// One client's connection. All of it runs on the loop's thread. A client that closes its sending
+// half is taken to be gone: no HTTP client that still reads does so.
 #pragma once
 
 #include <atomic>
@@ -101,7 +102,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void end_answer();
   void append_head(int status, const Fields& fields, std::string_view content_type);
   bool mark_dirty();
-  void pump();
+  bool catch_up();
+  void pump(bool retry = false);
   void on_sent();
   std::size_t unsent() const { return out_.size() - sent_; }
   void linger();

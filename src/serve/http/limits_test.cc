@@ -180,6 +180,28 @@ TEST(Limits, ReadersThatStopAreDropped) {
   EXPECT_FALSE(client.read().whole);
 }
 
+TEST(Limits, AStreamThatEndsAtOnceIsLimitedToo) {
+  ServerOptions options;
+  options.stream_buffer_bytes = 100'000;
+  std::atomic<bool> lost{false};
+  const auto server = start_test_server(
+      [&](const HttpRequest&, const std::shared_ptr<Exchange>& exchange) {
+        exchange->on_disconnect([&] { lost = true; });
+        exchange->start_stream({});
+        EventBatch batch;
+        for (int i = 0; i < 20'000; ++i) batch.append(*exchange, std::string(1000, 'x'));
+        batch.finish(*exchange);
+        batch.flush();
+        eventually([&] { return exchange->closed(); });
+      },
+      options);
+  TestClient client(server->port(), 4096);
+  client.send(get("/"));
+  ASSERT_TRUE(eventually([&] { return lost.load(); }));
+  EXPECT_EQ(server->stats().slow, 1u);
+  EXPECT_FALSE(client.read().whole);
+}
+
 TEST(Limits, SlowReadersOfStreamsAreDroppedAndTheOthersGoOn) {
   ServerOptions options;
   options.stream_buffer_bytes = 100'000;

@@ -58,6 +58,16 @@ void Loop::run() {
   left.swap(inbox_);
 }
 
+// Where memory runs out, or a callback throws, the connection ends: it must not lose a chunk.
+template <typename Action>
+void Loop::guarded(Connection& connection, Action action) {
+  try {
+    action();
+  } catch (const std::exception&) {
+    connection.drop();
+  }
+}
+
 void Loop::drain() {
   {
     const std::lock_guard lock(mutex_);
@@ -65,7 +75,7 @@ void Loop::drain() {
     woken_ = false;
   }
   for (Message& message : draining_) apply(message);
-  for (Connection* connection : dirty_) connection->flush();
+  for (Connection* connection : dirty_) guarded(*connection, [&] { connection->flush(); });
   dirty_.clear();
   for (Message& message : draining_)
     if (auto* block = std::get_if<std::unique_ptr<EventBlock>>(&message))
@@ -84,8 +94,10 @@ void Loop::recycle(std::unique_ptr<EventBlock> block) {
 void Loop::apply(Message& message) {
   if (auto* block = std::get_if<std::unique_ptr<EventBlock>>(&message)) return apply(**block);
   Command& command = std::get<Command>(message);
-  Connection* const connection = command.channel->connection;
-  if (connection != nullptr && connection->apply(command)) dirty_.push_back(connection);
+  if (Connection* const connection = command.channel->connection)
+    guarded(*connection, [&] {
+      if (connection->apply(command)) dirty_.push_back(connection);
+    });
 }
 
 void Loop::apply(EventBlock& block) {
@@ -93,9 +105,10 @@ void Loop::apply(EventBlock& block) {
   for (const EventBlock::Event& event : block.events) {
     const std::string_view chunk = bytes.substr(0, event.bytes);
     bytes.remove_prefix(event.bytes);
-    Connection* const connection = event.channel->connection;
-    if (connection != nullptr && connection->append(chunk, event.last))
-      dirty_.push_back(connection);
+    if (Connection* const connection = event.channel->connection)
+      guarded(*connection, [&] {
+        if (connection->append(chunk, event.last)) dirty_.push_back(connection);
+      });
   }
 }
 

@@ -62,6 +62,8 @@ class Loop {
   void recycle(std::unique_ptr<EventBlock> block);
   void apply(Message& message);
   void apply(EventBlock& block);
+  template <typename Action>
+  void guarded(Connection& connection, Action action);
 
   boost::asio::io_context io_{1};
   std::mutex mutex_;

@@ -114,7 +114,8 @@ class TestClient {
   TestAnswer read(bool has_body = true) {
     TestAnswer answer = read_head();
     answer.whole = answer.status != 0;
-    if (!has_body || answer.status / 100 == 1 || answer.status == 204) return answer;
+    if (!answer.whole || !has_body || answer.status / 100 == 1 || answer.status == 204)
+      return answer;
     if (answer.header("Transfer-Encoding") == "chunked") {
       last_chunk_ = false;
       for (std::string chunk; !(chunk = read_chunk()).empty();) answer.body += chunk;
