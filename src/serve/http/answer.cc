@@ -80,7 +80,7 @@ void Connection::answer(const HttpResponse& response) {
   end_answer();
 }
 
-void Connection::refuse(HttpResponse refusal, bool keep_alive) {
+void Connection::refuse(const HttpResponse& refusal, bool keep_alive) {
   ++server_.refused;
   keep_open_ = keep_alive;
   parser_.reset();

@@ -185,8 +185,8 @@ void Connection::on_head() {
   cors_ = server_.rules.cors_headers(incoming);
   // Without a body to skip, the connection can go on: a client with a wrong key tries another.
   const bool whole = parser_->state() == RequestParser::State::kDone;
-  if (auto answer = server_.rules.check(incoming, local_))
-    refuse(*std::move(answer), keep_open_ && whole);
+  if (const auto answer = server_.rules.check(incoming, local_))
+    refuse(*answer, keep_open_ && whole);
 }
 
 // Counts the body, as announced or as received, against what all bodies may take together.

@@ -95,7 +95,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool takes_bytes() const { return phase_ <= Phase::kBody && unsent() == 0; }
 
   // An answer's way out.
-  void refuse(HttpResponse refusal, bool keep_alive);
+  void refuse(const HttpResponse& refusal, bool keep_alive);
   void answer(const HttpResponse& response);
   void open_stream(StreamStart start);
   void abandon();

@@ -115,10 +115,10 @@ TEST(Limits, WaitingRequests) {
   std::unique_lock closed(gate);
   std::atomic<int> entered{0};
   const auto server = start_test_server(
-      [&](HttpRequest request, const auto& exchange) {
+      [&](const HttpRequest& request, const auto& exchange) {
         ++entered;
         const std::lock_guard lock(gate);
-        echo(std::move(request), exchange);
+        echo(request, exchange);
       },
       options);
   TestClient running(server->port());
@@ -209,7 +209,7 @@ TEST(Limits, SlowReadersOfStreamsAreDroppedAndTheOthersGoOn) {
   std::atomic<bool> ended{false};
   std::vector<std::thread> writers;
   const auto server = start_test_server(
-      [&](const HttpRequest& request, std::shared_ptr<Exchange> exchange) {
+      [&](const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
         exchange->start_stream({});
         if (request.path == "/slow") exchange->on_disconnect([&] { lost = true; });
         for (int i = 0; i < 10'000 && !exchange->closed(); ++i) {

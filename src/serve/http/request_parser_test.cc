@@ -24,7 +24,7 @@ std::size_t feed_pieces(RequestParser& parser, std::string_view bytes, std::size
   return taken;
 }
 
-int status_of(std::string_view bytes, ServerOptions options = {}) {
+int status_of(std::string_view bytes, const ServerOptions& options = {}) {
   RequestParser parser(options);
   feed_pieces(parser, bytes, bytes.size());
   return parser.state() == State::kFailed ? parser.refusal().status : 0;

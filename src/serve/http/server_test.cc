@@ -28,7 +28,7 @@ TEST(Server, AnswersWithLengthTypeAndDate) {
 }
 
 TEST(Server, HandlersSeeTheWholeRequest) {
-  const auto server = start_test_server([](HttpRequest request, const auto& exchange) {
+  const auto server = start_test_server([](const HttpRequest& request, const auto& exchange) {
     EXPECT_EQ(request.header("x-NAME"), "value");
     EXPECT_EQ(request.header("missing"), std::nullopt);
     EXPECT_EQ(request.query_value("q"), "1");
@@ -44,13 +44,13 @@ TEST(Server, HandlersSeeTheWholeRequest) {
 }
 
 TEST(Server, HeadIsGetWithoutTheBody) {
-  const auto server = start_test_server([](HttpRequest request, const auto& exchange) {
+  const auto server = start_test_server([](const HttpRequest& request, const auto& exchange) {
     if (request.path == "/stream") {
       exchange->start_stream({});
       exchange->write("data");
       return exchange->finish();
     }
-    echo(std::move(request), exchange);
+    echo(request, exchange);
   });
   TestClient client(server->port());
   const TestAnswer answer = client.ask("HEAD /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -72,9 +72,9 @@ TEST(Server, OptionsNeedsNoHandler) {
 }
 
 TEST(Server, PipelinedRequestsAreAnsweredInOrder) {
-  const auto server = start_test_server([](HttpRequest request, const auto& exchange) {
+  const auto server = start_test_server([](const HttpRequest& request, const auto& exchange) {
     if (request.path == "/0") std::this_thread::sleep_for(milliseconds(20));
-    echo(std::move(request), exchange);
+    echo(request, exchange);
   });
   TestClient client(server->port());
   std::string requests;
@@ -95,8 +95,8 @@ TEST(Server, PipelinedRefusalsTakeNoStack) {
 }
 
 TEST(Server, OldClientsAreServed) {
-  const auto server = start_test_server([](HttpRequest request, const auto& exchange) {
-    if (request.path != "/stream") return echo(std::move(request), exchange);
+  const auto server = start_test_server([](const HttpRequest& request, const auto& exchange) {
+    if (request.path != "/stream") return echo(request, exchange);
     exchange->start_stream({});
     exchange->write("one");
     exchange->write("two");
@@ -172,7 +172,7 @@ TEST(Server, HandlersThatFailAnswer500) {
 }
 
 TEST(Server, OnlyTheFirstAnswerCounts) {
-  const auto server = start_test_server([](HttpRequest request, const auto& exchange) {
+  const auto server = start_test_server([](const HttpRequest& request, const auto& exchange) {
     echo(request, exchange);
     exchange->respond({404, {}, "second", "text/plain"});
     exchange->start_stream({});
@@ -213,10 +213,10 @@ TEST(Server, SaysWhyItCannotListen) {
 
 TEST(Server, StopLetsRunningAnswersEnd) {
   std::atomic<bool> running{false};
-  const auto server = start_test_server([&](HttpRequest request, const auto& exchange) {
+  const auto server = start_test_server([&](const HttpRequest& request, const auto& exchange) {
     running = true;
     std::this_thread::sleep_for(milliseconds(50));
-    echo(std::move(request), exchange);
+    echo(request, exchange);
   });
   TestClient idle(server->port());
   EXPECT_EQ(idle.ask(get("/a")).status, 200);

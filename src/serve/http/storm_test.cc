@@ -74,7 +74,7 @@ void misbehave(std::uint16_t port, int client_number) {
     switch (random() % 6) {
       case 0: client->send(request.substr(0, random() % request.size())); break;
       case 1: client->send(garbled(request, random)); break;
-      case 2: client->send(request + request + request); break;
+      case 2: client->send(fmt::format("{0}{0}{0}", request)); break;
       case 3:
         client->send(request);
         client->receive();
@@ -100,6 +100,7 @@ TEST(Storm, GoodClientsGetTheirOwnAnswers) {
   const auto server = start_test_server(answerer.handler());
   std::thread engine([&] { answerer.work(); });
   std::vector<std::thread> clients;
+  clients.reserve(kClients);
   for (int i = 0; i < kClients; ++i) clients.emplace_back([&, i] { misbehave(server->port(), i); });
   for (std::thread& client : clients) client.join();
   EXPECT_TRUE(eventually([&] { return server->stats().connections == 0; }));

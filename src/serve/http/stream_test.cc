@@ -167,10 +167,10 @@ TEST(Disconnect, QueuedRequestsOfClientsThatLeftAreNotHandled) {
   std::unique_lock closed(gate);
   std::atomic<int> entered{0};
   const auto server = start_test_server(
-      [&](HttpRequest request, const auto& exchange) {
+      [&](const HttpRequest& request, const auto& exchange) {
         ++entered;
         const std::lock_guard lock(gate);
-        echo(std::move(request), exchange);
+        echo(request, exchange);
       },
       options);
   TestClient running(server->port());

@@ -113,7 +113,7 @@ std::optional<std::string> normal_host(std::string_view authority) {
       !std::ranges::all_of(port.substr(1), [](char c) { return c >= '0' && c <= '9'; }))
     return std::nullopt;
   std::string name = lower_case(host);
-  if (const auto address = normal_address(name)) return address;
+  if (auto address = normal_address(name)) return address;
   if (name.ends_with('.')) name.pop_back();
   if (authority.starts_with('[') || !is_host_name(name)) return std::nullopt;
   return name;

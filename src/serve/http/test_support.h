@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -95,7 +96,8 @@ class TestClient {
   TestAnswer read_head() {
     TestAnswer answer;
     answer.head = receive_until("\r\n\r\n");
-    if (answer.head.size() > 12) answer.status = std::atoi(answer.head.c_str() + 9);
+    if (answer.head.size() > 12)
+      answer.status = static_cast<int>(std::strtol(answer.head.c_str() + 9, nullptr, 10));
     return answer;
   }
 
@@ -170,7 +172,7 @@ inline std::unique_ptr<Server> start_test_server(Handler handler, ServerOptions 
 }
 
 // Answers with the method, path and body.
-inline void echo(HttpRequest request, const std::shared_ptr<Exchange>& exchange) {
+inline void echo(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
   HttpResponse response;
   response.content_type = "text/plain";
   response.body = request.method + " " + request.path + " " + request.body;
