@@ -18,6 +18,7 @@ LAYERS = {
     "schedule": ["base"],
     "gguf": ["base"],
     "sample": ["base"],
+    "grammar": ["sample/constraint.h", "base"],
     "hub": ["gguf", "base"],
     "text": ["gguf", "base"],
     "models": ["graph", "gguf", "base"],
@@ -32,6 +33,7 @@ LAYERS = {
                "sample", "gguf", "schedule", "graph", "formats", "base"],
     "serve": ["engine/engine.h", "text", "base"],
     "serve/http": ["base"],
+    "serve": ["engine/engine.h", "grammar", "text", "base"],
     "quantize": ["execute", "formats", "models", "gguf", "base"],
 }
 
@@ -45,6 +47,9 @@ EXTERNAL = [
                                        "tests/"]),
     (r"boost/beast/.*", ["src/serve/http/request_parser.cc"]),
     (r"boost/asio/.*|boost/asio\.hpp", ["src/serve/http/"]),
+    (r"boost/json.*|boost/json/.*", ["src/text/", "src/hub/", "src/grammar/", "src/serve/",
+                                       "apps/", "fuzz/", "tests/"]),
+    (r"boost/.*", ["src/serve/"]),
     (r"pcre2\.h", ["src/text/tokenizer/"]),
     (r"CLI/.*", ["apps/", "tools/"]),
     (r"histedit\.h|editline/.*", ["apps/"]),

@@ -1,0 +1,242 @@
+#include "grammar/simulation.h"
+
+#include <algorithm>
+
+namespace strata {
+namespace {
+
+constexpr std::size_t kMostDepth = 1024;       // of a stack; threads that go deeper end
+constexpr std::size_t kMostThreads = 1 << 15;  // of a set
+constexpr std::size_t kMostSets = 1 << 15;
+constexpr std::size_t kMostVisits = 1 << 22;  // of all closures
+constexpr std::size_t kMostFrames = 1 << 20;
+
+std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t x = (a ^ (b + 0x9e3779b97f4a7c15u)) * 0xbf58476d1ce4e5b9u;
+  x ^= x >> 29;
+  return x * 0x94d049bb133111ebu;
+}
+
+std::uint64_t hash_of(const Thread& thread) {
+  return mixed(1, std::uint64_t{thread.state} << 32 | thread.frame);
+}
+
+}  // namespace
+
+bool Configuration::done() const {
+  return std::ranges::any_of(threads, [](const Thread& t) { return t.state == Thread::kDone; });
+}
+
+bool Configuration::ended() const { return threads.size() == 1 && done(); }
+
+void Simulation::Index::clear() {
+  used_ = 0;
+  if (++age_ == 0) {
+    slots_.assign(slots_.size(), {});
+    age_ = 1;
+  }
+}
+
+void Simulation::Index::grow() {
+  std::vector<Slot> grown(slots_.size() * 2);
+  for (const Slot& slot : slots_) {
+    if (slot.age != age_) continue;
+    std::size_t at = (slot.hash >> 7) & (grown.size() - 1);
+    while (grown[at].age == age_) at = (at + 1) & (grown.size() - 1);
+    grown[at] = slot;
+  }
+  slots_ = std::move(grown);
+}
+
+template <typename Same>
+std::uint32_t Simulation::Index::find_or_add(std::uint64_t hash, std::uint32_t fresh, Same same) {
+  if (2 * used_ >= slots_.size()) grow();
+  std::size_t at = (hash >> 7) & (slots_.size() - 1);
+  for (; slots_[at].age == age_; at = (at + 1) & (slots_.size() - 1))
+    if (slots_[at].hash == hash && same(slots_[at].value)) return slots_[at].value;
+  slots_[at] = {hash, fresh, age_};
+  ++used_;
+  return fresh;
+}
+
+Simulation::Simulation(const Automaton& automaton) : automaton_(automaton) { clear(); }
+
+void Simulation::clear() {
+  frames_.clear();
+  depths_.clear();
+  frame_index_.clear();
+  threads_.clear();
+  sets_.clear();
+  set_index_.clear();
+  visited_.clear();
+  visited_index_.clear();
+  reached_.clear();
+  visits_ = 0;
+  overflowed_ = false;
+  add_set({});
+}
+
+std::uint32_t Simulation::push(std::uint32_t node, std::uint32_t count, std::uint32_t parent) {
+  const StackFrame frame{node, count, parent};
+  const auto fresh = static_cast<std::uint32_t>(frames_.size());
+  const std::uint64_t hash = mixed(mixed(node, count), parent);
+  const std::uint32_t found = frame_index_.find_or_add(
+      hash, fresh, [&](std::uint32_t other) { return frames_[other] == frame; });
+  if (found == fresh) {
+    frames_.push_back(frame);
+    depths_.push_back(parent == StackFrame::kNone ? 0 : depths_[parent] + 1);
+    overflowed_ |= frames_.size() > kMostFrames;
+  }
+  return found;
+}
+
+void Simulation::visit(std::uint32_t state, std::uint32_t frame) {
+  const Thread thread{state, frame};
+  const auto fresh = static_cast<std::uint32_t>(visited_.size());
+  const std::uint32_t found = visited_index_.find_or_add(
+      hash_of(thread), fresh, [&](std::uint32_t other) { return visited_[other] == thread; });
+  if (found == fresh) visited_.push_back(thread);
+}
+
+void Simulation::finish(std::uint32_t frame) { visit(Thread::kDone, frame); }
+
+void Simulation::return_to(std::uint32_t frame) {
+  const StackFrame top = frames_[frame];
+  if (top.node == StackFrame::kBottom || top.node == StackFrame::kUnknown) return finish(frame);
+  if ((top.node & StackFrame::kRepetition) == 0) return visit(top.node, top.parent);
+  const std::uint32_t index = top.node & ~StackFrame::kRepetition;
+  if (top.parent == StackFrame::kNone) {
+    const std::uint32_t next = push(top.node, top.count + 1, top.parent);
+    finish(next);
+    return visit(automaton_.bodies[index], next);
+  }
+  const Automaton::Repetition& repetition = automaton_.repetitions[index];
+  std::uint32_t count = top.count + 1;
+  if (repetition.max == kUnbounded) count = std::min(count, repetition.min);
+  if (count >= repetition.min) visit(repetition.next, top.parent);
+  if (count < repetition.max)
+    visit(automaton_.bodies[repetition.body], push(top.node, count, top.parent));
+}
+
+Simulation::Set Simulation::close() {
+  reached_.clear();
+  for (std::size_t i = 0; i < visited_.size() && !overflowed_; ++i) {
+    const auto [id, frame] = visited_[i];
+    if (id == Thread::kDone || automaton_.states[id].kind == Automaton::Kind::kBytes) {
+      reached_.push_back({id, frame});
+      overflowed_ |= reached_.size() > kMostThreads;
+      continue;
+    }
+    const Automaton::State& state = automaton_.states[id];
+    if (state.kind == Automaton::Kind::kSplit) {
+      for (std::uint32_t t = 0; t < state.count; ++t)
+        visit(automaton_.targets[state.first + t], frame);
+    } else if (state.kind == Automaton::Kind::kReturn) {
+      return_to(frame);
+    } else if (state.kind == Automaton::Kind::kCall && state.first == kNoState) {
+      visit(state.target, frame);
+    } else if (state.kind == Automaton::Kind::kCall) {
+      if (depths_[frame] < kMostDepth) visit(state.target, push(state.first, 0, frame));
+    } else {
+      const Automaton::Repetition& repetition = automaton_.repetitions[state.first];
+      if (repetition.min == 0) visit(repetition.next, frame);
+      if (depths_[frame] < kMostDepth)
+        visit(automaton_.bodies[repetition.body],
+              push(StackFrame::kRepetition | state.first, 0, frame));
+    }
+  }
+  visits_ += visited_.size();
+  overflowed_ |= visits_ > kMostVisits;
+  visited_.clear();
+  visited_index_.clear();
+  return overflowed_ ? kDead : add_set(reached_);
+}
+
+Simulation::Set Simulation::add_set(std::span<const Thread> threads) {
+  std::uint64_t hash = threads.size();
+  for (const Thread& thread : threads) hash = mixed(hash, hash_of(thread));
+  const auto fresh = static_cast<Set>(sets_.size());
+  const Set found = set_index_.find_or_add(
+      hash, fresh, [&](Set other) { return std::ranges::equal(this->threads(other), threads); });
+  if (found != fresh) return found;
+  sets_.push_back(
+      {static_cast<std::uint32_t>(threads_.size()), static_cast<std::uint32_t>(threads.size())});
+  threads_.insert(threads_.end(), threads.begin(), threads.end());
+  if (following_.size() < sets_.size())
+    following_.push_back(std::make_unique<std::array<Set, 256>>());
+  following_[fresh]->fill(fresh == kDead ? kDead : kNotKnown);
+  overflowed_ |= sets_.size() >= kMostSets;
+  return fresh;
+}
+
+Simulation::Set Simulation::find_step(Set set, std::uint8_t byte) {
+  if (overflowed_) return kDead;
+  for (std::uint32_t i = 0; i < sets_[set].count; ++i) {
+    const Thread thread = threads_[sets_[set].first + i];
+    if (thread.state == Thread::kDone) continue;
+    const Automaton::State& state = automaton_.states[thread.state];
+    for (std::uint32_t e = 0; e < state.count; ++e) {
+      const Automaton::Edge& edge = automaton_.edges[state.first + e];
+      if (edge.first > byte || byte > edge.last) continue;
+      visit(edge.target, thread.frame);
+      break;
+    }
+  }
+  const Set next = visited_.empty() ? kDead : close();
+  return (*following_[set])[byte] = next;
+}
+
+Simulation::Set Simulation::start() {
+  visit(automaton_.start, push(StackFrame::kBottom, 0, StackFrame::kNone));
+  return close();
+}
+
+Simulation::Set Simulation::start_at(std::uint32_t state) {
+  const std::uint32_t body = automaton_.states[state].body;
+  const std::uint32_t node =
+      body == kNoState ? StackFrame::kUnknown : StackFrame::kRepetition | body;
+  visit(state, push(node, 0, StackFrame::kNone));
+  return close();
+}
+
+Simulation::Set Simulation::after_return(std::uint32_t frame) {
+  return_to(frame);
+  return close();
+}
+
+Simulation::Set Simulation::after_repetition(std::uint32_t frame) {
+  const StackFrame top = frames_[frame];
+  visit(automaton_.repetitions[top.node & ~StackFrame::kRepetition].next, top.parent);
+  return close();
+}
+
+Simulation::Set Simulation::enter(const Configuration& configuration) {
+  std::vector<std::uint32_t> frames;
+  for (const StackFrame& f : configuration.frames)
+    frames.push_back(
+        push(f.node, f.count, f.parent == StackFrame::kNone ? f.parent : frames[f.parent]));
+  for (const Thread& thread : configuration.threads) visit(thread.state, frames[thread.frame]);
+  return close();
+}
+
+Configuration Simulation::leave(Set set) const {
+  Configuration out;
+  std::vector<std::uint32_t> left(frames_.size(), StackFrame::kNone);  // where frames are in `out`
+  std::vector<std::uint32_t> chain;
+  for (const Thread& thread : threads(set)) {
+    std::uint32_t next = thread.frame;
+    for (; next != StackFrame::kNone && left[next] == StackFrame::kNone;
+         next = frames_[next].parent)
+      chain.push_back(next);
+    for (; !chain.empty(); chain.pop_back()) {
+      StackFrame frame = frames_[chain.back()];
+      if (frame.parent != StackFrame::kNone) frame.parent = left[frame.parent];
+      left[chain.back()] = static_cast<std::uint32_t>(out.frames.size());
+      out.frames.push_back(frame);
+    }
+    out.threads.push_back({thread.state, left[thread.frame]});
+  }
+  return out;
+}
+
+}  // namespace strata

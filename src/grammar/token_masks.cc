@@ -1,0 +1,238 @@
+#include "grammar/token_masks.h"
+
+#include <algorithm>
+
+namespace strata {
+namespace {
+
+constexpr std::size_t kMostSteps = 1 << 22;  // of a mask, from node to node
+constexpr std::size_t kMostLocalSteps = 1 << 25;
+constexpr std::size_t kMostLocalBytes = 64 * kMiB;
+constexpr std::size_t kMostCachedBytes = 8 * kMiB;
+constexpr std::size_t kLeastCached = 16;
+// Preparation: states that take this many bytes are followed by long walks.
+constexpr unsigned kWideBytes = 96;
+constexpr std::size_t kMostPrepared = 16;
+
+void set_bit(std::vector<std::uint64_t>& mask, TokenId token) {
+  mask[static_cast<std::size_t>(token) / 64] |= std::uint64_t{1} << (token % 64);
+}
+
+std::uint64_t hash_of(const Configuration& configuration) {
+  std::uint64_t hash = configuration.frames.size();
+  const auto add = [&](std::uint64_t value) {
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 32;
+  };
+  for (const StackFrame& frame : configuration.frames) {
+    add(std::uint64_t{frame.node} << 32 | frame.count);
+    add(frame.parent);
+  }
+  for (const Thread& thread : configuration.threads)
+    add(std::uint64_t{thread.state} << 32 | thread.frame);
+  return hash;
+}
+
+}  // namespace
+
+TokenMasks::TokenMasks(Grammar grammar, std::shared_ptr<const TokenTable> table)
+    : grammar_(std::move(grammar)),
+      table_(std::move(table)),
+      simulation_(*grammar_),
+      local_simulation_(*grammar_),
+      path_(table_->longest() + 1) {
+  std::size_t prepared = 0;
+  for (std::uint32_t i = 0; i < grammar_->states.size() && prepared < kMostPrepared; ++i) {
+    const Automaton::State& state = grammar_->states[i];
+    if (state.kind != Automaton::Kind::kBytes) continue;
+    unsigned bytes = 0;
+    for (std::uint32_t e = 0; e < state.count; ++e) {
+      const Automaton::Edge& edge = grammar_->edges[state.first + e];
+      bytes += edge.last - edge.first + 1u;
+    }
+    if (bytes < kWideBytes) continue;
+    local(i);
+    ++prepared;
+  }
+}
+
+// Counts of rounds that are equal as far as one token reaches become the same.
+Configuration TokenMasks::simplified(Configuration configuration) const {
+  const std::uint64_t reach = table_->longest() + 1;
+  for (StackFrame& frame : configuration.frames) {
+    if (frame.node == StackFrame::kBottom || (frame.node & StackFrame::kRepetition) == 0) continue;
+    const auto& repetition = grammar_->repetitions[frame.node & ~StackFrame::kRepetition];
+    const bool far = repetition.max == kUnbounded || frame.count + reach < repetition.max;
+    if (frame.count >= repetition.min && far)
+      frame.count = repetition.min;
+    else if (frame.count + reach < repetition.min)
+      frame.count = 0;
+  }
+  return configuration;
+}
+
+std::shared_ptr<const TokenMasks::Mask> TokenMasks::mask(const Configuration& configuration) {
+  Configuration key = simplified(configuration);
+  const std::uint64_t hash = hash_of(key);
+  const std::lock_guard lock(mutex_);
+  const auto known = cached_.find(hash);
+  if (known != cached_.end() && known->second->configuration == key) {
+    cache_.splice(cache_.begin(), cache_, known->second);
+    return known->second->mask;
+  }
+  std::shared_ptr<const Mask> mask = compute(key);
+  if (known != cached_.end()) {
+    cache_.erase(known->second);
+    cached_.erase(known);
+  }
+  const std::size_t most =
+      std::max(kLeastCached, kMostCachedBytes / (8 * table_->mask_words() + 1024));
+  if (cache_.size() >= most) {
+    cached_.erase(hash_of(cache_.back().configuration));
+    cache_.pop_back();
+  }
+  cache_.push_front({std::move(key), mask});
+  cached_[hash] = cache_.begin();
+  return mask;
+}
+
+std::shared_ptr<const TokenMasks::Mask> TokenMasks::compute(const Configuration& configuration) {
+  auto mask = std::make_shared<Mask>(table_->mask_words());
+  if (local_bytes_ > kMostLocalBytes) {
+    locals_.clear();
+    local_bytes_ = 0;
+  }
+  steps_left_ = kMostSteps;
+  local_steps_left_ = kMostLocalSteps;
+  added_.clear();
+  simulation_.clear();
+  const Simulation::Set now = simulation_.enter(configuration);
+  for (std::size_t i = 0; i < simulation_.threads(now).size() && steps_left_ > 0; ++i)
+    add_thread(simulation_.threads(now)[i], *mask);
+  if (simulation_.overflowed() || steps_left_ == 0) mask->assign(mask->size(), 0);
+  return mask;
+}
+
+void TokenMasks::add_thread(const Thread& thread, Mask& mask) {
+  if (thread.state == Thread::kDone) {
+    for (const TokenId end : table_->ends()) set_bit(mask, end);
+    return;
+  }
+  const Local& known = local(thread.state);
+  const auto [added, is_new] = added_.try_emplace(thread.state, 0);
+  if (is_new) local_steps_left_ -= std::min(known.steps, local_steps_left_);
+  if (known.failed || local_steps_left_ == 0) {
+    steps_left_ = 0;
+    return;
+  }
+  std::uint32_t least = 0, most = kUnbounded;
+  const bool counted = grammar_->states[thread.state].body != kNoState;
+  if (counted) {
+    const StackFrame frame = simulation_.frame(thread.frame);
+    const auto& repetition = grammar_->repetitions[frame.node & ~StackFrame::kRepetition];
+    least = repetition.min - std::min(repetition.min, frame.count);
+    if (repetition.max != kUnbounded) most = repetition.max - frame.count;
+  }
+  // A thread that is still inside has begun another round.
+  const std::uint32_t inside = most == kUnbounded ? most : most - 1;
+  if (is_new || inside > added->second) add_tokens(known, added->second = inside, mask);
+  if (known.exits.empty()) return;
+  const Simulation::Set outside =
+      counted ? simulation_.after_repetition(thread.frame) : simulation_.after_return(thread.frame);
+  if (outside == Simulation::kDead) return;
+  for (const Local::Exit& exit : known.exits)
+    if (!counted || (exit.rounds >= least && exit.rounds <= most))
+      add_below(exit.node, outside, mask);
+}
+
+void TokenMasks::add_tokens(const Local& local, std::uint32_t most_rounds, Mask& mask) const {
+  const auto all = static_cast<std::uint32_t>(local.tokens.size());
+  const std::uint32_t fit = most_rounds < local.ends.size() ? local.ends[most_rounds] : all;
+  if (local.all.empty() || fit < all / 2) {
+    for (std::uint32_t i = 0; i < fit; ++i) set_bit(mask, local.tokens[i]);
+    return;
+  }
+  if (fit == all) {
+    for (std::size_t i = 0; i < mask.size(); ++i) mask[i] |= local.all[i];
+    return;
+  }
+  Mask fitting = local.all;
+  for (std::uint32_t i = fit; i < all; ++i) {
+    const TokenId token = local.tokens[i];
+    fitting[static_cast<std::size_t>(token) / 64] &= ~(std::uint64_t{1} << (token % 64));
+  }
+  for (std::size_t i = 0; i < mask.size(); ++i) mask[i] |= fitting[i];
+}
+
+void TokenMasks::add_below(std::uint32_t node, Simulation::Set set, Mask& mask) {
+  for (const TokenId token : table_->tokens_at(node)) set_bit(mask, token);
+  path_[table_->node(node).depth] = set;
+  table_->walk(
+      node + 1, table_->node(node).end, path_,
+      [&](Simulation::Set from, std::uint8_t byte) { return simulation_.step(from, byte); },
+      [&](std::uint32_t at, Simulation::Set reached) {
+        if (reached == Simulation::kDead || steps_left_ == 0) return false;
+        --steps_left_;
+        for (const TokenId token : table_->tokens_at(at)) set_bit(mask, token);
+        return true;
+      });
+}
+
+const TokenMasks::Local& TokenMasks::local(std::uint32_t state) {
+  const auto known = locals_.find(state);
+  if (known != locals_.end()) return *known->second;
+  auto made = std::make_unique<const Local>(walk_local(state));
+  local_bytes_ += sizeof(Local) + made->tokens.size() * sizeof(TokenId) +
+                  made->all.size() * sizeof(std::uint64_t) +
+                  made->exits.size() * sizeof(Local::Exit);
+  return *(locals_[state] = std::move(made));
+}
+
+TokenMasks::Local TokenMasks::walk_local(std::uint32_t state) {
+  Local out;
+  std::vector<std::pair<std::uint32_t, TokenId>> inside;  // with the rounds ended
+  const bool counted = grammar_->states[state].body != kNoState;
+  Simulation& simulation = local_simulation_;
+  simulation.clear();
+  path_[0] = simulation.start_at(state);
+  const auto rounds_of = [&](const Thread& thread) {
+    if (!counted) return 0u;
+    StackFrame frame = simulation.frame(thread.frame);
+    while (frame.parent != StackFrame::kNone) frame = simulation.frame(frame.parent);
+    return frame.count;
+  };
+  const auto next = [&](Simulation::Set from, std::uint8_t byte) {
+    return simulation.step(from, byte);
+  };
+  const auto take = [&](std::uint32_t at, Simulation::Set reached) {
+    ++out.steps;
+    if (reached == Simulation::kDead) return false;
+    std::uint32_t fewest = kUnbounded;
+    for (const Thread& thread : simulation.threads(reached)) {
+      const std::uint32_t rounds = rounds_of(thread);
+      if (thread.state == Thread::kDone)
+        out.exits.push_back({at, rounds});
+      else
+        fewest = std::min(fewest, rounds);
+    }
+    if (fewest != kUnbounded)
+      for (const TokenId token : table_->tokens_at(at)) inside.emplace_back(fewest, token);
+    return true;
+  };
+  table_->walk(0, table_->node_count(), path_, next, take);
+  out.failed = simulation.overflowed();
+  std::ranges::sort(inside);
+  for (const auto& [rounds, token] : inside) {
+    out.ends.resize(std::max<std::size_t>(out.ends.size(), rounds),
+                    static_cast<std::uint32_t>(out.tokens.size()));
+    out.tokens.push_back(token);
+  }
+  out.ends.push_back(static_cast<std::uint32_t>(out.tokens.size()));
+  if (out.tokens.size() > table_->mask_words()) {
+    out.all.assign(table_->mask_words(), 0);
+    for (const TokenId token : out.tokens) set_bit(out.all, token);
+  }
+  return out;
+}
+
+}  // namespace strata

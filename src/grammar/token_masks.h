@@ -1,0 +1,87 @@
+// Which tokens may come next, for every configuration of one grammar.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/grammar.h"
+#include "grammar/simulation.h"
+#include "grammar/token_table.h"
+
+namespace strata {
+
+// Made once per grammar and vocabulary, and shared by all answers. Safe to use from any thread.
+//
+// What a token does to a thread mostly depends on the thread's state alone, and on its stack only
+// where the token ends the rule or repetition it is in; so the first part is kept per state, and
+// the rest walked anew (after Dong et al., "XGrammar: Flexible and Efficient Structured Generation
+// Engine for Large Language Models", 2024). Whole masks are kept as well, as long as they fit.
+class TokenMasks {
+ public:
+  // A bit per token.
+  using Mask = std::vector<std::uint64_t>;
+
+  TokenMasks(Grammar grammar, std::shared_ptr<const TokenTable> table);
+
+  const Grammar& grammar() const { return grammar_; }
+  const std::shared_ptr<const TokenTable>& table() const { return table_; }
+
+  // Tokens all of whose bytes may come next, and the ends where the answer may end. Of a grammar
+  // that is too ambiguous to follow, none.
+  std::shared_ptr<const Mask> mask(const Configuration& configuration);
+
+ private:
+  // What tokens do to a thread in one state, over a stack that is not known.
+  struct Local {
+    // Tokens behind which the thread is still in its rule or repetition, for the latter by rounds
+    // ended: those with at most r are the first ends[r].
+    std::vector<TokenId> tokens;
+    std::vector<std::uint32_t> ends;
+    Mask all;  // of the tokens, where they are many
+    // Nodes at which it may leave, with the rounds then ended.
+    struct Exit {
+      std::uint32_t node = 0;
+      std::uint32_t rounds = 0;
+    };
+    std::vector<Exit> exits;
+    std::size_t steps = 0;
+    bool failed = false;  // the simulation overflowed
+  };
+  struct Cached {
+    Configuration configuration;
+    std::shared_ptr<const Mask> mask;
+  };
+
+  Configuration simplified(Configuration configuration) const;
+  std::shared_ptr<const Mask> compute(const Configuration& configuration);
+  // Adds what the thread's state allows, then what may follow where it leaves.
+  void add_thread(const Thread& thread, Mask& mask);
+  const Local& local(std::uint32_t state);
+  Local walk_local(std::uint32_t state);
+  void add_tokens(const Local& local, std::uint32_t most_rounds, Mask& mask) const;
+  // Adds the tokens at and below a node behind which `set` can be.
+  void add_below(std::uint32_t node, Simulation::Set set, Mask& mask);
+
+  const Grammar grammar_;
+  const std::shared_ptr<const TokenTable> table_;
+
+  std::mutex mutex_;  // guards all below
+  Simulation simulation_;
+  Simulation local_simulation_;
+  std::vector<Simulation::Set> path_;
+  std::unordered_map<std::uint32_t, std::unique_ptr<const Local>> locals_;
+  std::size_t local_bytes_ = 0;
+  std::list<Cached> cache_;  // last used first
+  std::unordered_map<std::uint64_t, std::list<Cached>::iterator> cached_;
+  // What the mask in work may still cost, whatever is known already: the same configuration
+  // always gets the same mask.
+  std::size_t steps_left_ = 0;
+  std::size_t local_steps_left_ = 0;
+  std::unordered_map<std::uint32_t, std::uint32_t> added_;  // the most rounds, by state
+};
+
+}  // namespace strata
