@@ -1,0 +1,320 @@
+#include "grammar/json_schema.h"
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <charconv>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/printable.h"
+#include "base/utf8.h"
+#include "grammar/schema_reader.h"
+
+namespace strata {
+namespace {
+
+using boost::json::object;
+using boost::json::value;
+using Id = GrammarBuilder::Id;
+using RuleId = GrammarBuilder::RuleId;
+
+constexpr std::size_t kMostNesting = 64;
+constexpr std::size_t kMostSchemas = 20'000;
+constexpr std::size_t kMostCopied = 200'000;  // values, to merge schemas
+
+std::size_t count_values(const value& v) {
+  std::size_t count = 1;
+  if (const auto* list = v.if_array())
+    for (const value& item : *list) count += count_values(item);
+  if (const auto* members = v.if_object())
+    for (const auto& member : *members) count += count_values(member.value());
+  return count;
+}
+
+std::string unescaped_step(std::string_view step) {
+  std::string out;
+  for (std::size_t i = 0; i < step.size(); ++i) {
+    const std::string_view rest = step.substr(i);
+    if (rest.starts_with("~0") || rest.starts_with("~1")) {
+      out += rest[1] == '0' ? '~' : '/';
+      ++i;
+    } else if (unsigned byte = 0;
+               rest[0] == '%' && rest.size() > 2 &&
+               std::from_chars(rest.data() + 1, rest.data() + 3, byte, 16).ptr == rest.data() + 3) {
+      out += static_cast<char>(byte);
+      i += 2;
+    } else {
+      out += rest[0];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Status SchemaReader::wrong(const std::string& path, std::string_view what) const {
+  return invalid_argument("{}, {}: {}", where_, path, what);
+}
+
+Status SchemaReader::no_support(const std::string& path, std::string_view what) const {
+  return unsupported("{}, {}: {} is not supported", where_, path, what);
+}
+
+Result<Id> SchemaReader::read() {
+  STRATA_ASSIGN(const Id id, read_schema(root_, "#", 0));
+  while (!pending_.empty()) {
+    const auto [pointer, rule] = pending_.back();
+    pending_.pop_back();
+    STRATA_ASSIGN(const value* const schema, resolve(pointer, pointer));
+    STRATA_ASSIGN(const Id expression, read_schema(*schema, pointer, 0));
+    builder_.define(rule, expression);
+  }
+  return id;
+}
+
+Result<Id> SchemaReader::read_schema(const value& schema, const std::string& path,
+                                     std::size_t nesting) {
+  if (nesting > kMostNesting)
+    return resource_exhausted("{}, {}: schemas nest deeper than {}", where_, path, kMostNesting);
+  if (++schemas_ > kMostSchemas)
+    return resource_exhausted("{} has more than {} parts", where_, kMostSchemas);
+  if (schema.is_bool()) return schema.get_bool() ? json_.value() : builder_.choice({});
+  if (!schema.is_object()) return wrong(path, "a schema must be an object, true or false");
+  // In rules of their own, so that expressions nest no deeper than one schema.
+  STRATA_ASSIGN(const Id id, read_object(schema.get_object(), path, nesting));
+  const RuleId rule = builder_.add_rule(fmt::format("{}, {}", where_, path));
+  builder_.define(rule, id);
+  return builder_.rule(rule);
+}
+
+Result<Id> SchemaReader::read_object(const object& schema, const std::string& path,
+                                     std::size_t nesting) {
+  for (const auto& [key, keyword_value] : schema) {
+    const bool off = keyword_value.is_bool() && !keyword_value.get_bool();
+    const bool harmless = view(key) == "unevaluatedProperties" && off &&
+                          find_key(schema, "additionalProperties") == nullptr;
+    if (use_of_keyword(view(key)) == KeywordUse::kUnsupported && !harmless)
+      return no_support(path + "/" + escaped_step(view(key)), "this keyword");
+  }
+  if (const value* const ref = find_key(schema, "$ref"))
+    return read_reference(schema, *ref, path, nesting);
+  if (const value* const all = find_key(schema, "allOf"))
+    return read_all(schema, *all, path, nesting);
+  for (const char* key : {"anyOf", "oneOf"})
+    if (const value* const any = find_key(schema, key))
+      return read_any(schema, *any, key, path, nesting);
+  if (find_key(schema, "const") != nullptr || find_key(schema, "enum") != nullptr)
+    return read_constants(schema, path);
+  STRATA_ASSIGN(const std::vector<std::string> types, types_of(schema, path));
+  if (types.empty()) return json_.value();
+  std::vector<Id> ways;
+  for (const std::string& type : types) {
+    STRATA_ASSIGN(const Id way, read_type(schema, type, path, nesting));
+    ways.push_back(way);
+  }
+  return builder_.choice(std::move(ways));
+}
+
+Result<Id> SchemaReader::read_type(const object& schema, std::string_view type,
+                                   const std::string& path, std::size_t nesting) {
+  if (type == "object") return read_members(schema, path, nesting);
+  if (type == "array") return read_array(schema, path, nesting);
+  if (type == "string") return read_string(schema, path);
+  if (type == "number") return read_number(schema, path);
+  if (type == "integer") return read_integer(schema, path);
+  return type == "boolean" ? json_.boolean() : json_.null();
+}
+
+Result<const value*> SchemaReader::resolve(std::string_view pointer,
+                                           const std::string& path) const {
+  const value* at = &root_;
+  if (!pointer.starts_with('#')) return no_support(path, "a $ref to another document");
+  pointer.remove_prefix(1);
+  if (!pointer.empty() && pointer[0] != '/') return no_support(path, "a $ref to an anchor");
+  while (!pointer.empty()) {
+    const std::size_t end = std::min(pointer.find('/', 1), pointer.size());
+    const std::string step = unescaped_step(pointer.substr(1, end - 1));
+    pointer.remove_prefix(end);
+    const value* next = nullptr;
+    if (const auto* members = at->if_object()) {
+      next = find_key(*members, step);
+    } else if (const auto* list = at->if_array();
+               list != nullptr && !step.empty() && step.size() < 7 &&
+               std::ranges::all_of(step, [](char c) { return '0' <= c && c <= '9'; })) {
+      const std::size_t index = std::stoul(step);
+      if (index < list->size()) next = &(*list)[index];
+    }
+    if (next == nullptr) return wrong(path, "$ref leads to nothing");
+    at = next;
+  }
+  return at;
+}
+
+Result<Id> SchemaReader::read_reference(const object& schema, const value& ref,
+                                        const std::string& path, std::size_t nesting) {
+  if (!ref.is_string()) return wrong(path + "/$ref", "expected a string");
+  const std::string pointer(view(ref.get_string()));
+  object rest = schema;
+  rest.erase("$ref");
+  STRATA_ASSIGN(const value* const target, resolve(pointer, path + "/$ref"));
+  if (constrains(rest)) return read_merged(rest, *target, path + "/$ref", path, nesting);
+  auto [known, is_new] = references_.try_emplace(pointer, 0);
+  if (is_new) {
+    known->second = builder_.add_rule(fmt::format("{}, {}", where_, printable(pointer, 200)));
+    pending_.emplace_back(pointer, known->second);
+  }
+  return builder_.rule(known->second);
+}
+
+Result<Id> SchemaReader::read_merged(const object& base, const value& part,
+                                     const std::string& part_path, const std::string& path,
+                                     std::size_t nesting) {
+  STRATA_ASSIGN(object both, merged(base, part, part_path));
+  return read_schema(both, path, nesting + 1);
+}
+
+Result<object> SchemaReader::merged(const object& base, const value& part,
+                                    const std::string& path) {
+  if (part.is_bool()) {
+    return part.get_bool() ? base : object{{"enum", boost::json::array()}};
+  }
+  if (!part.is_object()) return wrong(path, "a schema must be an object, true or false");
+  const object* second = &part.get_object();
+  object dissolved;
+  for (std::size_t i = 0; find_key(*second, "$ref") != nullptr; ++i) {
+    const value& ref = *find_key(*second, "$ref");
+    if (i > kMostNesting) return wrong(path, "$ref leads in a circle");
+    if (!ref.is_string()) return wrong(path + "/$ref", "expected a string");
+    STRATA_ASSIGN(const value* const target, resolve(view(ref.get_string()), path + "/$ref"));
+    object rest = *second;
+    rest.erase("$ref");
+    if (!target->is_object()) return wrong(path + "/$ref", "expected an object behind it");
+    STRATA_ASSIGN(dissolved, joined(target->get_object(), rest, path));
+    second = &dissolved;
+  }
+  return joined(base, *second, path);
+}
+
+Result<object> SchemaReader::joined(const object& a, const object& b, const std::string& path) {
+  copied_ += count_values(a) + count_values(b);
+  if (copied_ > kMostCopied)
+    return resource_exhausted("{}, {}: merging schemas takes more than {} values", where_, path,
+                              kMostCopied);
+  Result<object> out = merged_schema(a, b);
+  if (!out.ok()) return out.status().with_context(fmt::format("{}, {}", where_, path));
+  return out;
+}
+
+Result<Id> SchemaReader::read_all(const object& schema, const value& all, const std::string& path,
+                                  std::size_t nesting) {
+  const auto* list = all.if_array();
+  if (list == nullptr || list->empty()) return wrong(path + "/allOf", "expected a list of schemas");
+  object out = schema;
+  out.erase("allOf");
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    STRATA_ASSIGN(out, merged(out, (*list)[i], fmt::format("{}/allOf/{}", path, i)));
+  }
+  return read_schema(out, path, nesting + 1);
+}
+
+Result<Id> SchemaReader::read_any(const object& schema, const value& any, std::string_view key,
+                                  const std::string& path, std::size_t nesting) {
+  const std::string key_path = fmt::format("{}/{}", path, key);
+  const auto* list = any.if_array();
+  if (list == nullptr || list->empty()) return wrong(key_path, "expected a list of schemas");
+  object rest = schema;
+  rest.erase({key.data(), key.size()});
+  const bool alone = !constrains(rest);
+  std::vector<Id> ways;
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const std::string part = fmt::format("{}/{}", key_path, i);
+    STRATA_ASSIGN(const Id way, alone ? read_schema((*list)[i], part, nesting + 1)
+                                      : read_merged(rest, (*list)[i], part, part, nesting));
+    ways.push_back(way);
+  }
+  return builder_.choice(std::move(ways));
+}
+
+Result<Id> SchemaReader::read_constants(const object& schema, const std::string& path) {
+  for (const auto& [key, ignored] : schema) {
+    const KeywordUse use = use_of_keyword(view(key));
+    if (use != KeywordUse::kAnnotation && use != KeywordUse::kAny)
+      return no_support(path + "/" + escaped_step(view(key)), "this keyword beside enum or const");
+  }
+  std::vector<std::string> types;
+  if (find_key(schema, "type") != nullptr) {
+    STRATA_ASSIGN(types, types_of(schema, path));
+  }
+  boost::json::array values;
+  const value* const listed = find_key(schema, "enum");
+  const value* const constant = find_key(schema, "const");
+  if (listed != nullptr && !listed->is_array()) return wrong(path + "/enum", "expected a list");
+  values = constant == nullptr ? listed->get_array() : boost::json::array{*constant};
+  std::vector<Id> ways;
+  for (const value& v : values) {
+    if (!is_finite(v)) return wrong(path, "a number is too large");
+    const bool typed = types.empty() || std::ranges::any_of(types, [&](const std::string& type) {
+                         return is_of_type(v, type);
+                       });
+    const bool in_list = constant == nullptr || listed == nullptr ||
+                         std::ranges::find(listed->get_array(), v) != listed->get_array().end();
+    if (typed && in_list) ways.push_back(json_.constant(v));
+  }
+  return builder_.choice(std::move(ways));
+}
+
+Result<std::vector<std::string>> SchemaReader::types_of(const object& schema,
+                                                        const std::string& path) const {
+  std::vector<std::string> types;
+  if (const value* const type = find_key(schema, "type")) {
+    const boost::json::array list =
+        type->is_array() ? type->get_array() : boost::json::array{*type};
+    for (const value& name : list) {
+      const bool known =
+          name.is_string() &&
+          (is_of_type(0, view(name.get_string())) || is_of_type("", view(name.get_string())) ||
+           is_of_type(true, view(name.get_string())) ||
+           is_of_type(nullptr, view(name.get_string())) ||
+           is_of_type(object(), view(name.get_string())) || name == value("array"));
+      if (!known)
+        return wrong(path + "/type",
+                     "expected object, array, string, number, integer, boolean or null");
+      types.emplace_back(view(name.get_string()));
+    }
+    if (types.empty()) return wrong(path + "/type", "no type is left");
+    return types;
+  }
+  constexpr std::pair<KeywordUse, std::string_view> kTypes[] = {{KeywordUse::kObject, "object"},
+                                                                {KeywordUse::kArray, "array"},
+                                                                {KeywordUse::kString, "string"},
+                                                                {KeywordUse::kNumber, "number"}};
+  for (const auto& [use, type] : kTypes)
+    if (std::ranges::any_of(schema, [u = use](const auto& member) {
+          return use_of_keyword(view(member.key())) == u;
+        }))
+      types.emplace_back(type);
+  return types;
+}
+
+Result<Id> add_json_schema(GrammarBuilder& builder, const value& schema, std::string_view where) {
+  return SchemaReader(builder, schema, where).read();
+}
+
+Result<Grammar> json_schema_grammar(const value& schema) {
+  GrammarBuilder builder;
+  STRATA_ASSIGN(const Id answer, add_json_schema(builder, schema));
+  const RuleId root = builder.add_rule("the schema");
+  builder.define(root, builder.sequence({JsonText(builder).before_answer(), answer}));
+  return builder.compile(root);
+}
+
+Result<Grammar> json_object_grammar() {
+  GrammarBuilder builder;
+  JsonText json(builder);
+  const RuleId root = builder.add_rule("any object");
+  builder.define(root, builder.sequence({json.before_answer(), json.object()}));
+  return builder.compile(root);
+}
+
+}  // namespace strata

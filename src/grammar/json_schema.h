@@ -1,0 +1,32 @@
+// JSON Schema to grammar.
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <string_view>
+
+#include "base/status.h"
+#include "grammar/grammar.h"
+
+namespace strata {
+
+// Adds a JSON value that `schema` describes. Every text is valid by the schema; not every valid one
+// is a text: white space is bounded (JsonText), members come in the order of `properties`, and
+//   - members that `properties` does not name are left out unless additionalProperties allows them;
+//   - a schema without `type` is for the types that its keywords speak of, or for any;
+//   - oneOf is read as anyOf;
+//   - numbers with a bound are decimals without an exponent;
+//   - of `format`, the names of pattern_of_format are kept.
+// Read are type, enum, const, $ref into the same schema, allOf (as one schema, where that is
+// possible), anyOf, oneOf, and the keywords of objects, arrays, strings and numbers but multipleOf,
+// uniqueItems, contains, patternProperties and those that depend on other members. A keyword that
+// constrains and is not read is kUnsupported, a wrong one kInvalidArgument; both name its place,
+// `where` and a JSON pointer. Annotations and unknown keywords change nothing.
+Result<GrammarBuilder::Id> add_json_schema(GrammarBuilder& builder,
+                                           const boost::json::value& schema,
+                                           std::string_view where = "the schema");
+
+// Answers that are a value by the schema, or any object.
+Result<Grammar> json_schema_grammar(const boost::json::value& schema);
+Result<Grammar> json_object_grammar();
+
+}  // namespace strata

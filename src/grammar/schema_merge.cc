@@ -1,0 +1,196 @@
+#include "grammar/schema_merge.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/json.hpp>
+#include <cmath>
+#include <utility>
+
+#include "base/printable.h"
+
+namespace strata {
+namespace {
+
+using boost::json::array;
+using boost::json::object;
+using boost::json::value;
+
+constexpr auto kKeywords = std::to_array<std::pair<std::string_view, KeywordUse>>({
+    {"type", KeywordUse::kAny},
+    {"enum", KeywordUse::kAny},
+    {"const", KeywordUse::kAny},
+    {"$ref", KeywordUse::kAny},
+    {"allOf", KeywordUse::kAny},
+    {"anyOf", KeywordUse::kAny},
+    {"oneOf", KeywordUse::kAny},
+    {"properties", KeywordUse::kObject},
+    {"required", KeywordUse::kObject},
+    {"additionalProperties", KeywordUse::kObject},
+    {"minProperties", KeywordUse::kObject},
+    {"maxProperties", KeywordUse::kObject},
+    {"propertyNames", KeywordUse::kObject},
+    {"items", KeywordUse::kArray},
+    {"prefixItems", KeywordUse::kArray},
+    {"additionalItems", KeywordUse::kArray},
+    {"minItems", KeywordUse::kArray},
+    {"maxItems", KeywordUse::kArray},
+    {"uniqueItems", KeywordUse::kArray},
+    {"minLength", KeywordUse::kString},
+    {"maxLength", KeywordUse::kString},
+    {"pattern", KeywordUse::kString},
+    {"format", KeywordUse::kString},
+    {"minimum", KeywordUse::kNumber},
+    {"maximum", KeywordUse::kNumber},
+    {"exclusiveMinimum", KeywordUse::kNumber},
+    {"exclusiveMaximum", KeywordUse::kNumber},
+    {"multipleOf", KeywordUse::kUnsupported},
+    {"not", KeywordUse::kUnsupported},
+    {"if", KeywordUse::kUnsupported},
+    {"contains", KeywordUse::kUnsupported},
+    {"patternProperties", KeywordUse::kUnsupported},
+    {"dependencies", KeywordUse::kUnsupported},
+    {"dependentRequired", KeywordUse::kUnsupported},
+    {"dependentSchemas", KeywordUse::kUnsupported},
+    {"unevaluatedItems", KeywordUse::kUnsupported},
+    {"unevaluatedProperties", KeywordUse::kUnsupported},
+    {"$dynamicRef", KeywordUse::kUnsupported},
+    {"$recursiveRef", KeywordUse::kUnsupported},
+});
+
+array as_list(const value& one_or_list) {
+  return one_or_list.is_array() ? one_or_list.get_array() : array{one_or_list};
+}
+
+bool holds(const array& list, const value& wanted) {
+  return std::ranges::find(list, wanted) != list.end();
+}
+
+value common_types(const value& a, const value& b) {
+  const array left = as_list(a), right = as_list(b);
+  array out;
+  for (const value& type : left) {
+    const bool integer_of_number = type == value("integer") && holds(right, "number");
+    if (holds(right, type) || integer_of_number)
+      out.push_back(type);
+    else if (type == value("number") && holds(right, "integer") && !holds(left, "integer"))
+      out.push_back("integer");
+  }
+  return out;
+}
+
+// Members that are described twice must be both.
+value both_properties(const value& a, const value& b) {
+  if (!a.is_object() || !b.is_object()) return a.is_object() ? b : a;  // the wrong one
+  object out = a.get_object();
+  for (const auto& [key, schema] : b.get_object()) {
+    value* const there = out.if_contains(key);
+    if (there == nullptr)
+      out[key] = schema;
+    else if (*there != schema)
+      *there = object{{"allOf", array{*there, schema}}};
+  }
+  return out;
+}
+
+bool less(const value& a, const value& b) {
+  return a.is_number() && b.is_number() && a.to_number<double>() < b.to_number<double>();
+}
+
+// Whether one side says that members of the other are not to be.
+bool closes(const object& a, const object& b) {
+  const value* const additional = find_key(a, "additionalProperties");
+  const value* const other = find_key(b, "properties");
+  if (additional == nullptr || *additional == value(true) || other == nullptr) return false;
+  const value* const own = find_key(a, "properties");
+  if (!other->is_object()) return false;
+  return std::ranges::any_of(other->get_object(), [&](const auto& member) {
+    return own == nullptr || !own->is_object() || !own->get_object().contains(member.key());
+  });
+}
+
+// The value of a keyword that both schemas have, differently. Null: no support.
+value both(std::string_view key, const value& a, const value& b) {
+  if (key == "type") return common_types(a, b);
+  if (key == "properties") return both_properties(a, b);
+  if (key == "items") return object{{"allOf", array{a, b}}};
+  if (key == "required" || key == "enum") {
+    if (!a.is_array() || !b.is_array()) return a.is_array() ? b : a;
+    array out;
+    for (const value& item : a.get_array())
+      if (key == "required" || holds(b.get_array(), item)) out.push_back(item);
+    for (const value& item : b.get_array())
+      if (key == "required" && !holds(out, item)) out.push_back(item);
+    return out;
+  }
+  if (key.starts_with("min") || key == "exclusiveMinimum") return less(a, b) ? b : a;
+  if (key.starts_with("max") || key == "exclusiveMaximum") return less(a, b) ? a : b;
+  if (key == "additionalProperties" && (a == value(true) || b == value(true)))
+    return a == value(true) ? b : a;
+  if (key == "additionalProperties" && (a == value(false) || b == value(false))) return false;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string escaped_step(std::string_view key) {
+  std::string out;
+  for (const char c : key)
+    if (c == '~' || c == '/')
+      out += c == '~' ? "~0" : "~1";
+    else
+      out += c;
+  return printable(out, 100);
+}
+
+bool is_of_type(const value& v, std::string_view type) {
+  if (type == "integer")
+    return v.is_int64() || v.is_uint64() ||
+           (v.is_double() && std::trunc(v.get_double()) == v.get_double());
+  if (type == "number") return v.is_number();
+  if (type == "string") return v.is_string();
+  if (type == "boolean") return v.is_bool();
+  if (type == "null") return v.is_null();
+  if (type == "array") return v.is_array();
+  return type == "object" && v.is_object();
+}
+
+bool is_finite(const value& v) {
+  if (v.is_double()) return std::isfinite(v.get_double());
+  if (const auto* list = v.if_array()) return std::ranges::all_of(*list, is_finite);
+  if (const auto* members = v.if_object())
+    return std::ranges::all_of(*members, [](const auto& m) { return is_finite(m.value()); });
+  return true;
+}
+
+KeywordUse use_of_keyword(std::string_view keyword) {
+  const auto found = std::ranges::find(kKeywords, keyword, [](const auto& k) { return k.first; });
+  return found == kKeywords.end() ? KeywordUse::kAnnotation : found->second;
+}
+
+bool constrains(const object& schema) {
+  return std::ranges::any_of(schema, [](const auto& member) {
+    return use_of_keyword({member.key().data(), member.key().size()}) != KeywordUse::kAnnotation;
+  });
+}
+
+Result<object> merged_schema(object a, const object& b) {
+  if (closes(a, b) || closes(b, a))
+    return unsupported(
+        "additionalProperties, where another part of allOf or anyOf describes more properties");
+  for (const auto& [key, theirs] : b) {
+    value* const ours = a.if_contains(key);
+    if (ours == nullptr) {
+      a[key] = theirs;
+      continue;
+    }
+    const std::string_view name(key.data(), key.size());
+    if (*ours == theirs || use_of_keyword(name) == KeywordUse::kAnnotation) continue;
+    value joined = both(name, *ours, theirs);
+    if (joined.is_null())
+      return unsupported("{}, where another part of allOf or anyOf has a different one", name);
+    *ours = std::move(joined);
+  }
+  return a;
+}
+
+}  // namespace strata
