@@ -279,7 +279,7 @@ TEST(JsonSchema, HostileSchemasHaveLimits) {
   boost::json::object branch = {{"type", "object"}};
   boost::json::array ways;
   for (int i = 0; i < 2000; ++i) branch[std::to_string(i)] = i;
-  for (int i = 0; i < 2000; ++i) ways.push_back(branch);
+  for (int i = 0; i < 200; ++i) ways.push_back(branch);
   EXPECT_FALSE(json_schema_grammar(boost::json::object{{"anyOf", ways}, {"type", "object"}}).ok());
 }
 

@@ -3,17 +3,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/units.h"
+#include "grammar/text_search.h"
 
 namespace strata {
 
-// Built once per model. Immutable; safe to use from any thread.
+// Built once per model. Safe to use from any thread.
 class TokenTable {
  public:
   // A node of the tree, behind its parent: all below it stands up to `end`.
@@ -48,6 +51,11 @@ class TokenTable {
     return std::span(tokens_).subspan(first, nodes_[index + 1].first - first);
   }
 
+  // The nodes where a text first ends of which `matched` bytes stand before the token. Kept, as the
+  // texts are few.
+  std::shared_ptr<const std::vector<std::uint32_t>> ends_of(const TextSearch& search,
+                                                            std::uint32_t matched) const;
+
   // Visits nodes [first, end), which are whole subtrees, with `states[d]` for a path of d bytes;
   // `next(state, byte)` gives the state behind one more, and false of `take(node, state)` leaves
   // out what is below. REQUIRES: states has longest() + 1 entries, of which that of the parents of
@@ -69,6 +77,9 @@ class TokenTable {
   std::vector<TokenId> tokens_;  // in the order of the nodes
   std::vector<Node> nodes_;      // and one behind the last
   std::size_t longest_ = 0;
+  using FoundEnds = std::shared_ptr<const std::vector<std::uint32_t>>;
+  mutable std::mutex mutex_;  // guards found_ends_
+  mutable std::map<std::pair<std::string, std::uint32_t>, FoundEnds> found_ends_;
 };
 
 }  // namespace strata
