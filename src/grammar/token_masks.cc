@@ -33,6 +33,45 @@ std::uint64_t hash_of(const Configuration& configuration) {
   return hash;
 }
 
+// The states that read bytes and can be reached; compiling leaves others behind.
+std::vector<std::uint32_t> readers(const Automaton& automaton) {
+  std::vector<bool> seen(automaton.states.size());
+  std::vector<std::uint32_t> out, next = {automaton.start};
+  const auto add = [&](std::uint32_t state) {
+    if (state == kNoState || seen[state]) return;
+    seen[state] = true;
+    next.push_back(state);
+  };
+  while (!next.empty()) {
+    const std::uint32_t id = next.back();
+    const Automaton::State& state = automaton.states[id];
+    next.pop_back();
+    add(state.target);
+    if (state.kind == Automaton::Kind::kBytes) {
+      out.push_back(id);
+      for (std::uint32_t i = 0; i < state.count; ++i) add(automaton.edges[state.first + i].target);
+    } else if (state.kind == Automaton::Kind::kSplit) {
+      for (std::uint32_t i = 0; i < state.count; ++i) add(automaton.targets[state.first + i]);
+    } else if (state.kind == Automaton::Kind::kCall) {
+      add(state.first);
+    } else if (state.kind == Automaton::Kind::kRepeat) {
+      const Automaton::Repetition& repetition = automaton.repetitions[state.first];
+      add(automaton.bodies[repetition.body]);
+      add(repetition.next);
+    }
+  }
+  return out;
+}
+
+unsigned bytes_taken(const Automaton& automaton, std::uint32_t state) {
+  unsigned bytes = 0;
+  for (std::uint32_t i = 0; i < automaton.states[state].count; ++i) {
+    const Automaton::Edge& edge = automaton.edges[automaton.states[state].first + i];
+    bytes += edge.last - edge.first + 1u;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 TokenMasks::TokenMasks(Grammar grammar, std::shared_ptr<const TokenTable> table)
@@ -42,18 +81,8 @@ TokenMasks::TokenMasks(Grammar grammar, std::shared_ptr<const TokenTable> table)
       local_simulation_(*grammar_),
       path_(table_->longest() + 1) {
   std::size_t prepared = 0;
-  for (std::uint32_t i = 0; i < grammar_->states.size() && prepared < kMostPrepared; ++i) {
-    const Automaton::State& state = grammar_->states[i];
-    if (state.kind != Automaton::Kind::kBytes) continue;
-    unsigned bytes = 0;
-    for (std::uint32_t e = 0; e < state.count; ++e) {
-      const Automaton::Edge& edge = grammar_->edges[state.first + e];
-      bytes += edge.last - edge.first + 1u;
-    }
-    if (bytes < kWideBytes) continue;
-    local(i);
-    ++prepared;
-  }
+  for (const std::uint32_t state : readers(*grammar_))
+    if (bytes_taken(*grammar_, state) >= kWideBytes && prepared++ < kMostPrepared) local(state);
 }
 
 // Counts of rounds that are equal as far as one token reaches become the same.

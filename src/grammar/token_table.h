@@ -27,8 +27,9 @@ class TokenTable {
     std::uint8_t byte = 0;    // the last of them
   };
 
-  // `bytes` of every token; those of `ends`, which end an answer, and `specials` are never part of
-  // what a grammar reads, nor are empty ones and those of more than kMostBytes.
+  // `bytes` of every token. Those of `ends`, which end an answer, and `specials` are never part of
+  // what a grammar reads, nor are empty ones and those of more than kMostBytes; the texts of
+  // special ones can still be triggers (DelayedConstraint).
   TokenTable(std::vector<std::string> bytes, std::vector<TokenId> ends,
              const std::vector<TokenId>& specials);
 
