@@ -8,7 +8,7 @@
 namespace strata {
 namespace {
 
-constexpr std::size_t kMostNesting = 100;  // of groups
+constexpr std::size_t kMostGroups = 100;  // of groups
 
 bool is_name(char c) {
   return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '-' ||
@@ -125,8 +125,7 @@ class GbnfParser {
   }
 
   Result<Id> parse_choice(std::size_t nesting) {
-    if (nesting > kMostNesting)
-      return error(fmt::format("groups nest deeper than {}", kMostNesting));
+    if (nesting > kMostGroups) return error(fmt::format("groups nest deeper than {}", kMostGroups));
     std::vector<Id> alternatives;
     do {
       skip(true);

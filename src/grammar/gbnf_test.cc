@@ -13,7 +13,7 @@ std::string refusal(std::string_view text) {
   return grammar.ok() ? "" : grammar.status().message();
 }
 
-void expect_refusal(std::string_view text, std::string_view part) {
+void expect_error(std::string_view text, std::string_view part) {
   const std::string message = refusal(text);
   EXPECT_NE(message.find(part), message.npos) << message;
 }
@@ -90,43 +90,43 @@ TEST(Gbnf, RepetitionsCountFromMinToMax) {
 }
 
 TEST(Gbnf, ErrorsNameLineAndColumn) {
-  expect_refusal("root ::= \"a\"\nb ::= [x", "line 2, column 7");
-  expect_refusal("root ::= \"a", "line 1, column 10");
-  expect_refusal("root ::= \"é\" ?? )", "line 1, column 17");
-  expect_refusal("root ::= a\n\n  a ::= b | (\"x\"", "line 3, column 17");
-  expect_refusal("root ::= missing",
-                 "line 1, column 10 of the grammar: there is no rule \"missing\"");
-  expect_refusal("root ::= \"a\"\nroot ::= \"b\"", "line 2, column 1");
-  expect_refusal("root ::= [z-a]", "line 1, column 11");
-  expect_refusal("root ::= \"\\q\"", "line 1, column 11");
-  expect_refusal("root ::= \"\\ud800\"", "line 1, column 11");
-  expect_refusal("root ::= \"a\"{x}", "line 1, column 14");
-  expect_refusal("root = \"a\"", "line 1, column 6");
-  expect_refusal("root ::= \"\xff\"", "line 1, column 11");
-  expect_refusal("other ::= \"a\"", "\"root\"");
-  expect_refusal("", "\"root\"");
+  expect_error("root ::= \"a\"\nb ::= [x", "line 2, column 7");
+  expect_error("root ::= \"a", "line 1, column 10");
+  expect_error("root ::= \"é\" ?? )", "line 1, column 17");
+  expect_error("root ::= a\n\n  a ::= b | (\"x\"", "line 3, column 17");
+  expect_error("root ::= missing",
+               "line 1, column 10 of the grammar: there is no rule \"missing\"");
+  expect_error("root ::= \"a\"\nroot ::= \"b\"", "line 2, column 1");
+  expect_error("root ::= [z-a]", "line 1, column 11");
+  expect_error("root ::= \"\\q\"", "line 1, column 11");
+  expect_error("root ::= \"\\ud800\"", "line 1, column 11");
+  expect_error("root ::= \"a\"{x}", "line 1, column 14");
+  expect_error("root = \"a\"", "line 1, column 6");
+  expect_error("root ::= \"\xff\"", "line 1, column 11");
+  expect_error("other ::= \"a\"", "\"root\"");
+  expect_error("", "\"root\"");
 }
 
 TEST(Gbnf, AMaximumBelowTheMinimumIsRefused) {
-  expect_refusal("root ::= \"a\"{5,0}", "line 1, column 13");
-  expect_refusal("root ::= \"a\"{99999999999999999999}", "line 1, column 14");
+  expect_error("root ::= \"a\"{5,0}", "line 1, column 13");
+  expect_error("root ::= \"a\"{99999999999999999999}", "line 1, column 14");
 }
 
 TEST(Gbnf, LeftRecursionIsRefused) {
-  expect_refusal(
+  expect_error(
       "root ::= expression\n"
       "expression ::= (integer | binary-operator)\n"
       "integer ::= [0-9]+\n"
       "binary-operator ::= expression (\"+\"|\"-\") expression",
       "left recursion");
-  expect_refusal("root ::= root", "line 1, column 1");
-  expect_refusal("root ::= \"\"? root \"a\" | \"b\"", "left recursion");
-  expect_refusal("root ::= (a | \"x\")*\na ::= \"y\"* root", "left recursion");
+  expect_error("root ::= root", "line 1, column 1");
+  expect_error("root ::= \"\"? root \"a\" | \"b\"", "left recursion");
+  expect_error("root ::= (a | \"x\")*\na ::= \"y\"* root", "left recursion");
 }
 
 TEST(Gbnf, RulesThatNeverEndAreRefusedWhereNothingElseIsLeft) {
-  expect_refusal("root ::= \"a\" root", "never comes to an end");
-  expect_refusal("root ::= []", "never comes to an end");
+  expect_error("root ::= \"a\" root", "never comes to an end");
+  expect_error("root ::= []", "never comes to an end");
   const Grammar grammar = gbnf("root ::= \"b\" | \"a\" forever\nforever ::= \"c\" forever");
   EXPECT_TRUE(accepts(grammar, "b"));
   EXPECT_FALSE(begins(grammar, "a"));
@@ -161,8 +161,8 @@ TEST(Gbnf, LongChainsOfRulesNeedNoStackOfTheMachine) {
 TEST(Gbnf, NestingHasALimit) {
   for (const int depth : {200, 100'000}) {
     const auto brackets = static_cast<std::size_t>(depth);
-    expect_refusal("root ::= " + std::string(brackets, '('), "nest deeper");
-    expect_refusal("root ::= \"a\"" + std::string(brackets * 4, '*'), "nest");
+    expect_error("root ::= " + std::string(brackets, '('), "nest deeper");
+    expect_error("root ::= \"a\"" + std::string(brackets * 4, '*'), "nest");
   }
   EXPECT_TRUE(
       accepts(gbnf("root ::= " + std::string(90, '(') + "\"a\"" + std::string(90, ')')), "a"));

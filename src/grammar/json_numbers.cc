@@ -12,10 +12,7 @@ namespace {
 
 using Id = GrammarBuilder::Id;
 
-constexpr std::size_t kMostDigits = 19;
-constexpr std::size_t kMostDecimals = 17;
-
-std::string nines() { return std::string(kMostDigits, '9'); }
+std::string nines() { return std::string(JsonText::kMostDigits, '9'); }
 
 // A number that is not negative.
 struct Decimal {
@@ -119,7 +116,7 @@ class Digits {
 
   // At least one more decimal.
   Id decimals(std::size_t i, const Decimal* low, const Decimal* high) {
-    const auto left = static_cast<std::uint32_t>(kMostDecimals - i);
+    const auto left = static_cast<std::uint32_t>(JsonText::kMostDecimals - i);
     if (left == 0) return builder_.choice({});
     if (low == nullptr && high == nullptr) return builder_.repeat(digit('0', '9'), 1, left);
     const char first = low != nullptr ? digit_at(*low, i) : '0';
@@ -191,7 +188,7 @@ Result<JsonText::Id> JsonText::number_between(std::optional<JsonBound> min,
   // Numbers of one sign: of those below zero, the largest has the least magnitude.
   const auto add = [&](std::string_view sign, std::optional<JsonBound> nearest,
                        std::optional<JsonBound> furthest) -> Status {
-    Decimal low, high{nines(), std::string(kMostDecimals, '9'), false};
+    Decimal low, high{nines(), std::string(JsonText::kMostDecimals, '9'), false};
     if (nearest) {
       STRATA_ASSIGN(low, decimal_of(*nearest));
     }

@@ -12,9 +12,9 @@ namespace {
 
 using Id = GrammarBuilder::Id;
 
-constexpr std::size_t kMostCharacters = 10'000;
-constexpr std::size_t kMostNesting = 50;
-constexpr std::uint64_t kMostTimes = 1'000'000;
+constexpr std::size_t kMostPatternLength = 10'000;
+constexpr std::size_t kMostPatternNesting = 50;
+constexpr std::uint64_t kMostPatternRounds = 1'000'000;
 
 CharClass digit_class() { return CharClass({{'0', '9'}}); }
 CharClass word_class() { return CharClass({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}); }
@@ -70,7 +70,7 @@ struct Run {
 
 class PatternParser {
  public:
-  PatternParser(GrammarBuilder& builder, JsonText& json) : builder_(builder), json_(json) {}
+  explicit PatternParser(JsonText& json) : builder_(json.builder()), json_(json) {}
 
   Result<Id> parse(std::string_view pattern, LengthLimits limits) {
     if (utf8_valid_bytes(pattern) != pattern.size())
@@ -80,8 +80,8 @@ class PatternParser {
       text_ += prefix.character;
       i += prefix.bytes;
     }
-    if (text_.size() > kMostCharacters)
-      return resource_exhausted("the pattern has more than {} characters", kMostCharacters);
+    if (text_.size() > kMostPatternLength)
+      return resource_exhausted("the pattern has more than {} characters", kMostPatternLength);
     STRATA_ASSIGN(std::vector<Run> runs, parse_runs(0));
     if (at_ < text_.size()) return error("the ) closes nothing");
     std::vector<Id> ways;
@@ -144,8 +144,8 @@ class PatternParser {
   }
 
   Result<std::vector<Run>> parse_runs(std::size_t nesting) {
-    if (nesting > kMostNesting)
-      return resource_exhausted("the pattern nests deeper than {}", kMostNesting);
+    if (nesting > kMostPatternNesting)
+      return resource_exhausted("the pattern nests deeper than {}", kMostPatternNesting);
     std::vector<Run> runs;
     do {
       STRATA_ASSIGN(Run run, parse_run(nesting));
@@ -310,7 +310,7 @@ class PatternParser {
         at_ = start;
         return false;
       }
-      if (*min > kMostTimes || (*max != kUnbounded && *max > kMostTimes))
+      if (*min > kMostPatternRounds || (*max != kUnbounded && *max > kMostPatternRounds))
         return error("a repetition of more than a million times");
       if (*max < *min) return error("a repetition whose most is below its least");
       piece.min = static_cast<std::uint32_t>(*min);
@@ -325,7 +325,7 @@ class PatternParser {
   std::optional<std::uint64_t> take_number() {
     std::optional<std::uint64_t> value;
     for (; U'0' <= peek() && peek() <= U'9'; ++at_)
-      value = std::min(value.value_or(0) * 10 + (peek() - U'0'), kMostTimes + 1);
+      value = std::min(value.value_or(0) * 10 + (peek() - U'0'), kMostPatternRounds + 1);
     return value;
   }
 
@@ -348,9 +348,8 @@ constexpr std::string_view kAtom = "[A-Za-z0-9_+~-]+";
 
 }  // namespace
 
-Result<Id> add_json_pattern(GrammarBuilder& builder, JsonText& text, std::string_view pattern,
-                            LengthLimits limits) {
-  return PatternParser(builder, text).parse(pattern, limits);
+Result<Id> add_json_pattern(JsonText& json, std::string_view pattern, LengthLimits limits) {
+  return PatternParser(json).parse(pattern, limits);
 }
 
 std::string pattern_of_format(std::string_view format) {

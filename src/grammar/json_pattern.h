@@ -20,8 +20,8 @@ struct LengthLimits {
 // and $ at the ends of the alternatives of the whole. kUnsupported or kInvalidArgument, naming the
 // position, for all else, and for limits of the length that are neither certain nor can be kept by
 // one repetition of a single character.
-Result<GrammarBuilder::Id> add_json_pattern(GrammarBuilder& builder, JsonText& text,
-                                            std::string_view pattern, LengthLimits limits);
+Result<GrammarBuilder::Id> add_json_pattern(JsonText& json, std::string_view pattern,
+                                            LengthLimits limits);
 
 // The pattern for a `format`; empty where Strata has none.
 std::string pattern_of_format(std::string_view format);

@@ -19,7 +19,7 @@ using boost::json::value;
 using Id = GrammarBuilder::Id;
 using RuleId = GrammarBuilder::RuleId;
 
-constexpr std::size_t kMostNesting = 64;
+constexpr std::size_t kMostSchemaNesting = 64;
 constexpr std::size_t kMostSchemas = 20'000;
 constexpr std::size_t kMostCopied = 200'000;  // values, to merge schemas
 
@@ -75,8 +75,9 @@ Result<Id> SchemaReader::read() {
 
 Result<Id> SchemaReader::read_schema(const value& schema, const std::string& path,
                                      std::size_t nesting) {
-  if (nesting > kMostNesting)
-    return resource_exhausted("{}, {}: schemas nest deeper than {}", where_, path, kMostNesting);
+  if (nesting > kMostSchemaNesting)
+    return resource_exhausted("{}, {}: schemas nest deeper than {}", where_, path,
+                              kMostSchemaNesting);
   if (++schemas_ > kMostSchemas)
     return resource_exhausted("{} has more than {} parts", where_, kMostSchemas);
   if (schema.is_bool()) return schema.get_bool() ? json_.value() : builder_.choice({});
@@ -184,7 +185,7 @@ Result<object> SchemaReader::merged(const object& base, const value& part,
   object dissolved;
   for (std::size_t i = 0; find_key(*second, "$ref") != nullptr; ++i) {
     const value& ref = *find_key(*second, "$ref");
-    if (i > kMostNesting) return wrong(path, "$ref leads in a circle");
+    if (i > kMostSchemaNesting) return wrong(path, "$ref leads in a circle");
     if (!ref.is_string()) return wrong(path + "/$ref", "expected a string");
     STRATA_ASSIGN(const value* const target, resolve(view(ref.get_string()), path + "/$ref"));
     object rest = *second;
@@ -297,15 +298,16 @@ Result<std::vector<std::string>> SchemaReader::types_of(const object& schema,
   return types;
 }
 
-Result<Id> add_json_schema(GrammarBuilder& builder, const value& schema, std::string_view where) {
-  return SchemaReader(builder, schema, where).read();
+Result<Id> add_json_schema(JsonText& json, const value& schema, std::string_view where) {
+  return SchemaReader(json, schema, where).read();
 }
 
 Result<Grammar> json_schema_grammar(const value& schema) {
   GrammarBuilder builder;
-  STRATA_ASSIGN(const Id answer, add_json_schema(builder, schema));
+  JsonText json(builder);
+  STRATA_ASSIGN(const Id answer, add_json_schema(json, schema));
   const RuleId root = builder.add_rule("the schema");
-  builder.define(root, builder.sequence({JsonText(builder).before_answer(), answer}));
+  builder.define(root, builder.sequence({json.before_answer(), answer}));
   return builder.compile(root);
 }
 

@@ -6,11 +6,13 @@
 
 #include "base/status.h"
 #include "grammar/grammar.h"
+#include "grammar/json_text.h"
 
 namespace strata {
 
-// Adds a JSON value that `schema` describes. Every text is valid by the schema; not every valid one
-// is a text: white space is bounded (JsonText), members come in the order of `properties`, and
+// Adds a JSON value that `schema` describes; schemas of one grammar share `json`. Every text is
+// valid by the schema; not every valid one is a text: white space is bounded (JsonText), members
+// come in the order of `properties`, and
 //   - members that `properties` does not name are left out unless additionalProperties allows them;
 //   - a schema without `type` is for the types that its keywords speak of, or for any;
 //   - oneOf is read as anyOf;
@@ -21,8 +23,7 @@ namespace strata {
 // uniqueItems, contains, patternProperties and those that depend on other members. A keyword that
 // constrains and is not read is kUnsupported, a wrong one kInvalidArgument; both name its place,
 // `where` and a JSON pointer. Annotations and unknown keywords change nothing.
-Result<GrammarBuilder::Id> add_json_schema(GrammarBuilder& builder,
-                                           const boost::json::value& schema,
+Result<GrammarBuilder::Id> add_json_schema(JsonText& json, const boost::json::value& schema,
                                            std::string_view where = "the schema");
 
 // Answers that are a value by the schema, or any object.

@@ -295,18 +295,19 @@ TEST(JsonSchema, ManyOptionalMembersAreFollowed) {
 
 TEST(JsonSchema, SchemasBecomePartsOfAGrammar) {
   GrammarBuilder builder;
+  JsonText json(builder);
   const boost::json::value parameters =
       boost::json::parse(R"({"properties":{"a":{"type":"null"}}})");
-  const auto value = add_json_schema(builder, parameters, "tools[0]");
-  ASSERT_TRUE(value.ok());
+  const auto argument = add_json_schema(json, parameters, "tools[0]");
+  ASSERT_TRUE(argument.ok());
   const auto root = builder.add_rule("call");
   builder.define(root,
-                 builder.sequence({builder.literal("<call>"), *value, builder.literal("<arg>"),
+                 builder.sequence({builder.literal("<call>"), *argument, builder.literal("<arg>"),
                                    builder.text_through("</arg>")}));
   const Grammar grammar = compiled(builder.compile(root));
   EXPECT_TRUE(accepts(grammar, "<call>{\"a\":null}<arg>any < </ar text</</arg>"));
   EXPECT_FALSE(begins(grammar, "<call>{}<arg></arg>x"));
-  const auto wrong = add_json_schema(builder, boost::json::parse(R"({"type":1})"), "tools[1]");
+  const auto wrong = add_json_schema(json, boost::json::parse(R"({"type":1})"), "tools[1]");
   EXPECT_NE(wrong.status().message().find("tools[1], #/type"), std::string::npos);
 }
 

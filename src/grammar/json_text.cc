@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::uint32_t kMostSpaces = 48;
 constexpr std::uint32_t kMostTabs = 16;
-constexpr std::uint32_t kMostDigits = 19;
-constexpr std::uint32_t kMostDecimals = 17;
 
 CharClass one(char32_t character) { return CharClass({{character, character}}); }
 CharClass digits(char32_t first, char32_t last) { return CharClass({{first, last}}); }
@@ -106,7 +104,7 @@ JsonText::Id JsonText::boolean() {
 
 JsonText::Id JsonText::character() {
   if (character_) return *character_;
-  const auto hex = [&](CharClass characters) { return builder_.characters(characters); };
+  const auto hex = [&](const CharClass& characters) { return builder_.characters(characters); };
   const Id any = hex(CharClass({{'0', '9'}, {'a', 'f'}, {'A', 'F'}}));
   const Id d = hex(CharClass({{'d', 'd'}, {'D', 'D'}}));
   const Id not_d = hex(CharClass({{'0', '9'}, {'a', 'c'}, {'e', 'f'}, {'A', 'C'}, {'E', 'F'}}));

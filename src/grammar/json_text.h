@@ -24,7 +24,12 @@ class JsonText {
  public:
   using Id = GrammarBuilder::Id;
 
+  static constexpr std::uint32_t kMostDigits = 19;    // before the point
+  static constexpr std::uint32_t kMostDecimals = 17;  // behind it
+
   explicit JsonText(GrammarBuilder& builder) : builder_(builder) {}
+
+  GrammarBuilder& builder() { return builder_; }
 
   Id space();
   Id before_answer();  // what models put between their thoughts and an answer

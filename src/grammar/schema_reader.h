@@ -24,9 +24,9 @@ class SchemaReader {
   using Object = boost::json::object;
   using Path = std::string;  // a JSON pointer
 
-  // Keeps references to builder and root.
-  SchemaReader(GrammarBuilder& builder, const Value& root, std::string_view where)
-      : builder_(builder), json_(builder), root_(root), where_(where) {}
+  // Keeps references to `json` and `root`.
+  SchemaReader(JsonText& json, const Value& root, std::string_view where)
+      : builder_(json.builder()), json_(json), root_(root), where_(where) {}
 
   Result<Id> read();
 
@@ -85,7 +85,7 @@ class SchemaReader {
   Id members_in_order(const std::vector<Member>& members, std::optional<Id> another);
 
   GrammarBuilder& builder_;
-  JsonText json_;
+  JsonText& json_;
   const Value& root_;
   std::string where_;
   std::map<std::string, RuleId> references_;

@@ -122,7 +122,7 @@ Result<Id> SchemaReader::read_string(const object& schema, const std::string& pa
     if (regex.empty())
       return no_support(key_path, fmt::format("the format {}", given.get_string()));
   }
-  Result<Id> out = add_json_pattern(builder_, json_, regex, limits);
+  Result<Id> out = add_json_pattern(json_, regex, limits);
   if (!out.ok()) return out.status().with_context(fmt::format("{}, {}", where_, key_path));
   return out;
 }

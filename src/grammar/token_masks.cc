@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t kMostSteps = 1 << 22;  // of a mask, from node to node
 constexpr std::size_t kMostLocalSteps = 1 << 25;
 constexpr std::size_t kMostLocalBytes = 64 * kMiB;
-constexpr std::size_t kMostCachedBytes = 8 * kMiB;
+constexpr std::size_t kMostCachedBytes = 4 * kMiB;
 constexpr std::size_t kLeastCached = 16;
 // Preparation: states that take this many bytes are followed by long walks.
 constexpr unsigned kWideBytes = 96;
