@@ -18,6 +18,7 @@ void require(bool holds) {
 const std::shared_ptr<const TokenTable>& table() {
   static const std::shared_ptr<const TokenTable> made = [] {
     std::vector<std::string> tokens;
+    tokens.reserve(300);
     for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
     for (const char* text : {"\", \"", "\"}", "\": ", "},{", "ab", "ba", "12", "\n  ", "<end>"})
       tokens.emplace_back(text);

@@ -85,6 +85,7 @@ Result<Id> SchemaReader::read_members(const object& schema, const Path& path, st
   std::optional<Id> another;
   if (additional) {
     std::vector<std::u32string> names;
+    names.reserve(members.size());
     for (const Member& member : members) names.push_back(characters_of(member.name));
     another = json_.member(json_.string_except(std::move(names)), *additional);
   }

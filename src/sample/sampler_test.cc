@@ -47,6 +47,7 @@ std::map<TokenId, int> draws(const std::vector<float>& logits, const SamplingPar
 
 std::vector<TokenId> tokens_of(const std::map<TokenId, int>& seen) {
   std::vector<TokenId> tokens;
+  tokens.reserve(seen.size());
   for (const auto& [token, count] : seen) tokens.push_back(token);
   return tokens;
 }
