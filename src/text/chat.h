@@ -10,6 +10,7 @@
 #include "gguf/metadata.h"
 #include "text/reasoning.h"
 #include "text/template/template.h"
+#include "text/tool_calls.h"
 
 namespace strata {
 
@@ -41,7 +42,9 @@ class ChatTemplate {
 
   // Renders `inputs` as the engine does: an empty list of tools counts as none; message parts are
   // joined for a template that takes only text; null content becomes empty where the template
-  // would print or trip over it. Fails with the template's own message where it refuses.
+  // would print or trip over it; arguments of calls are objects or strings as the template wants
+  // them; developers are systems to a template that does not know them. Fails with the template's
+  // own message where it refuses.
   Result<std::vector<RenderedSpan>> render(const ChatInputs& inputs) const;
   // Renders `inputs` as they are, as Python's jinja2 would.
   Result<std::vector<RenderedSpan>> render_verbatim(const ChatInputs& inputs) const;
@@ -49,6 +52,9 @@ class ChatTemplate {
   bool takes_parts() const { return takes_parts_; }
   const ThinkingSupport& thinking() const { return thinking_; }
   bool supports_thinking() const { return !thinking_.tags.close.empty(); }
+  // How the model calls tools; kNone where the template says nothing or writes calls in a way that
+  // ToolCallParser does not read.
+  ToolStyle tool_style() const { return tool_style_; }
   // Whether a rendered prompt ends inside a thinking block that the template opened.
   bool opens_thinking(const std::vector<RenderedSpan>& prompt) const;
 
@@ -60,6 +66,7 @@ class ChatTemplate {
   // The text of a conversation with the given messages; empty where the template refuses it.
   std::string probe_render(boost::json::array messages, const ChatInputs& more = {}) const;
   bool probe_null_content() const;
+  void probe_tools(std::string_view source);
   Status adapt_message(boost::json::object& message) const;
 
   jinja::Template template_;
@@ -67,6 +74,9 @@ class ChatTemplate {
   bool takes_parts_ = false;
   bool needs_parts_ = false;         // takes nothing else
   bool takes_null_content_ = false;  // beside tool calls
+  bool takes_developer_ = false;
+  bool needs_argument_text_ = false;  // arguments as strings, not objects
+  ToolStyle tool_style_ = ToolStyle::kNone;
   ThinkingSupport thinking_;
 };
 

@@ -1,0 +1,48 @@
+// Finds tool calls in a model's output, while it is still streaming.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "text/tool_calls.h"
+
+namespace strata {
+
+// What became known of a call. `id` and `name` come with its first delta only; the arguments of
+// all its deltas, joined, are a JSON object, as the model wrote it where it wrote JSON.
+struct ToolCallDelta {
+  std::int32_t index = 0;
+  std::string id, name, arguments;
+};
+
+// For one answer, used by one thread. What all pieces say together depends on the text alone, not
+// on how it was cut. White space around calls is dropped. Text that is not a call after all is
+// content; a call whose name was already given out and that then breaks is an error.
+class ToolCallParser {
+ public:
+  struct Piece {
+    std::string content;
+    std::vector<ToolCallDelta> calls;  // at most one delta for each call, ascending
+    Status error;  // a malformed call: said once, what follows is content
+  };
+
+  // `tools` may be empty where they are not known. Ids are `id_prefix` and the call's index.
+  ToolCallParser(ToolStyle style, std::vector<Tool> tools, std::string id_prefix);
+  ~ToolCallParser();
+  ToolCallParser(ToolCallParser&&) noexcept;
+  ToolCallParser& operator=(ToolCallParser&&) noexcept;
+
+  Piece push(std::string_view text);
+  // The output ended. `complete`: the model was done, so that a call that is not is an error; a
+  // limit may cut it anywhere.
+  Piece finish(bool complete);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace strata

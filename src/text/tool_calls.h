@@ -1,0 +1,66 @@
+// Tools that a model may call: how a template's model writes the calls, and what it may call.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace strata {
+
+// How a model writes its calls. ChatTemplate finds out which.
+enum class ToolStyle : std::uint8_t {
+  kNone,    // a way that Strata does not read: calls stay text
+  kHermes,  // <tool_call>{"name": .., "arguments": {..}}</tool_call>, also Qwen
+  kLlama,   // {"name": .., "parameters": {..}}, perhaps behind <|python_tag|>
+  // <tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>, as
+  // Qwen3-Coder; values of strings are bare, others JSON.
+  kFunctionTags,
+};
+
+// The style of a rendered call of the function `name`, whose only argument has the key `key`.
+ToolStyle tool_style_of(std::string_view rendered, std::string_view name, std::string_view key);
+// The texts of control tokens that mark calls: text for the parser wherever they are tokens.
+std::vector<std::string_view> tool_tags(ToolStyle style);
+
+struct Tool {
+  std::string name;
+  boost::json::object parameters;  // JSON Schema; of an object without properties where not given
+};
+// The list `tools` of a request: {"type": "function", "function": {"name": .., "parameters": {..}}}.
+// null is an empty list. kInvalidArgument, naming the field, for what is not of this form, and for
+// names that are not unique or not of letters, digits and "_-.:/" (at most 128).
+Result<std::vector<Tool>> read_tools(const boost::json::value& tools);
+
+// What a constraint on the model's output is made of: one of `calls`, then, where they may repeat,
+// any number of `separator` and another.
+struct ToolGrammar {
+  // A value between fixed texts.
+  struct Argument {
+    std::string key, begin, end;
+    boost::json::value schema;
+    bool bare = false;      // text up to `end`, which it does not hold; false: JSON
+    bool required = false;  // others may be left out; the order is fixed
+  };
+  struct Call {
+    std::string name, begin;
+    // Empty: between `begin` and `end` stands one JSON value that `schema` describes.
+    std::vector<Argument> arguments;
+    bool has_arguments = false;  // `arguments`, even if empty, stand there instead
+    boost::json::object schema;
+    std::string end;
+  };
+  std::vector<Call> calls;
+  std::string separator;
+  bool repeats = false;
+  // Where calls are free to come, a constraint starts behind this text, with which every
+  // Call::begin starts.
+  std::string trigger;
+};
+// REQUIRES: `style` is not kNone.
+ToolGrammar tool_grammar(ToolStyle style, const std::vector<Tool>& tools);
+
+}  // namespace strata
