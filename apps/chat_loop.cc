@@ -161,8 +161,9 @@ class Chat {
     const ChatSettings& settings = options_.settings;
     Printer printer(descriptor_out(STDOUT_FILENO),
                     {isatty(STDOUT_FILENO) == 1, settings.hide_thinking, model_.thinking_tags()});
-    AnswerText answer(*model_.tokenizer, settings.stops, model_.thinking_tags(),
-                      turn->prompt.starts_thinking);
+    AnswerText answer(*model_.tokenizer, {.stops = settings.stops,
+                                          .tags = model_.thinking_tags(),
+                                          .starts_thinking = turn->prompt.starts_thinking});
     Timing timing;
     const auto ending = follow_turns(std::move(*turn), answer, printer, timing);
     const bool done = ending.ok() && ending->reason == FinishReason::kStop;

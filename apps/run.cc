@@ -68,7 +68,10 @@ class OneAnswer {
                     {terminal, options_.settings.hide_thinking, tags});
     std::vector<AnswerText> texts;
     for (int i = 0; i < options_.choices; ++i)
-      texts.emplace_back(*model_.tokenizer, options_.settings.stops, tags, prompt.starts_thinking);
+      texts.emplace_back(*model_.tokenizer,
+                         AnswerOptions{.stops = options_.settings.stops,
+                                       .tags = tags,
+                                       .starts_thinking = prompt.starts_thinking});
     Request request;
     request.tokens = std::move(prompt.tokens);
     request.sampling = sampling_;
@@ -120,7 +123,7 @@ class OneAnswer {
     const auto end =
         ending.reason == FinishReason::kStop ? Detokenizer::End::kComplete : Detokenizer::End::kCut;
     for (std::size_t i = 0; i < texts.size(); ++i) {
-      const AnswerText::Piece last = texts[i].finish(end);
+      const AnswerDelta last = texts[i].finish(end);
       if (i > 0) STRATA_TRY(announce(static_cast<int>(i) + 1));
       STRATA_TRY(printer.reasoning(i > 0 ? texts[i].reasoning() : last.reasoning));
       STRATA_TRY(printer.content(i > 0 ? texts[i].content() : last.content));

@@ -111,7 +111,7 @@ class Follower {
     timing_.generation_seconds = seconds_between(start_, event.time) - timing_.prompt_seconds;
     AnswerText& text = texts_[static_cast<std::size_t>(event.choice)];
     if (text.stopped()) return;
-    const AnswerText::Piece piece = text.push(event.token);
+    const AnswerDelta piece = text.push(event.token);
     if (event.choice != 0 || !status_.ok()) return;
     fail(printer_.reasoning(piece.reasoning));
     fail(printer_.content(piece.content));
@@ -132,37 +132,6 @@ class Follower {
 };
 
 }  // namespace
-
-AnswerText::Piece AnswerText::push(TokenId token) {
-  tokens_.push_back(token);
-  return keep(splitter_.push(stops_.push(text_of(token))));
-}
-
-// Thinking tags are text even where the vocabulary has them as control tokens.
-std::string AnswerText::text_of(TokenId token) {
-  if (tokenizer_->contains(token) && tokenizer_->token_bytes(token).empty()) {
-    const std::string_view spelled = tokenizer_->token_text(token);
-    if (!spelled.empty() && (spelled == tags_.open || spelled == tags_.close))
-      return detokenizer_.finish(Detokenizer::End::kComplete).append(spelled);
-  }
-  return detokenizer_.push(token);
-}
-
-AnswerText::Piece AnswerText::finish(Detokenizer::End end) {
-  std::string rest = stops_.push(detokenizer_.finish(end));
-  rest += stops_.finish();
-  Piece piece = splitter_.push(rest);
-  const Piece last = splitter_.finish();
-  piece.reasoning += last.reasoning;
-  piece.content += last.content;
-  return keep(std::move(piece));
-}
-
-AnswerText::Piece AnswerText::keep(Piece piece) {
-  all_.reasoning += piece.reasoning;
-  all_.content += piece.content;
-  return piece;
-}
 
 Timing& Timing::operator+=(const Timing& other) {
   prompt_tokens += other.prompt_tokens;

@@ -3,51 +3,13 @@
 
 #include <span>
 #include <string>
-#include <vector>
 
 #include "chat_printer.h"
 #include "engine/engine.h"
 #include "run_interrupts.h"
-#include "text/reasoning.h"
-#include "text/stop_filter.h"
-#include "text/tokenizer/detokenizer.h"
+#include "text/answer.h"
 
 namespace strata::apps {
-
-// One answer's way from tokens to text: whole characters, cut at stop strings, reasoning apart.
-class AnswerText {
- public:
-  using Piece = ReasoningSplitter::Piece;
-
-  AnswerText(const Tokenizer& tokenizer, const std::vector<std::string>& stops, ThinkingTags tags,
-             bool starts_thinking)
-      : tokenizer_(&tokenizer),
-        detokenizer_(tokenizer),
-        stops_(stops),
-        tags_(std::move(tags)),
-        splitter_(tags_, starts_thinking) {}
-
-  // What can be shown; all of it is kept too.
-  Piece push(TokenId token);
-  Piece finish(Detokenizer::End end);
-
-  bool stopped() const { return stops_.stopped(); }
-  const std::vector<TokenId>& tokens() const { return tokens_; }
-  const std::string& reasoning() const { return all_.reasoning; }
-  const std::string& content() const { return all_.content; }
-
- private:
-  Piece keep(Piece piece);
-  std::string text_of(TokenId token);
-
-  const Tokenizer* tokenizer_;
-  Detokenizer detokenizer_;
-  StopFilter stops_;
-  ThinkingTags tags_;
-  ReasoningSplitter splitter_;
-  std::vector<TokenId> tokens_;
-  Piece all_;
-};
 
 // The end of a request.
 struct Ending {
@@ -63,9 +25,8 @@ inline bool ended_at_once(const Ending& ending, const AnswerText& answer) {
 struct Timing {
   std::int64_t prompt_tokens = 0;
   std::int64_t generated = 0;
-  std::int64_t timed = 0;         // of these, without the first, which a prompt's computation gives
-  double prompt_seconds = 0;      // until the first token, or the end where there is none
-  double generation_seconds = 0;  // of the timed ones
+  double prompt_seconds = 0;  // until the first token, or the end where there is none
+  double generation_seconds = 0;
 
   Timing& operator+=(const Timing& other);
 };

@@ -12,11 +12,11 @@
 namespace strata {
 
 struct AnswerOptions {
-  std::vector<std::string> stops;
-  ThinkingTags tags;             // empty: the model does not think
-  bool starts_thinking = false;  // the prompt ends in an open block
+  std::vector<std::string> stops = {};
+  ThinkingTags tags = {};                   // empty: the model does not think
+  bool starts_thinking = false;             // the prompt ends in an open block
   ToolStyle tool_style = ToolStyle::kNone;  // kNone also where no tools were offered
-  std::vector<Tool> tools;
+  std::vector<Tool> tools = {};
   std::string call_id_prefix = "call_";  // before the index of a call
 };
 
@@ -24,11 +24,9 @@ struct AnswerOptions {
 struct AnswerDelta {
   std::string reasoning, content;
   std::vector<ToolCallDelta> calls;  // at most one for each call
-  Status error;  // a malformed tool call, said once
+  Status error;                      // a malformed tool call, said once
 
-  bool empty() const {
-    return reasoning.empty() && content.empty() && calls.empty() && error.ok();
-  }
+  bool empty() const { return reasoning.empty() && content.empty() && calls.empty() && error.ok(); }
 };
 
 struct ToolCall {
@@ -58,7 +56,7 @@ class AnswerText {
  private:
   std::string text_of(TokenId token);
   AnswerDelta parse(ReasoningSplitter::Piece piece);
-  void keep(const AnswerDelta& delta);
+  AnswerDelta keep(AnswerDelta delta);
 
   const Tokenizer* tokenizer_;
   Detokenizer detokenizer_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <optional>
 #include <utility>
 
@@ -12,6 +14,7 @@ namespace json = boost::json;
 
 constexpr const char* kNeedle = "Strata probes.";
 constexpr const char* kLeak = "strata_leak";
+constexpr const char* kArgument = "strata_argument";
 
 // How the field's models mark their thinking. The first pair whose end a template mentions.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kThinkingTags = {{
@@ -45,6 +48,19 @@ json::value text_part(std::string_view text) {
 
 bool holds(std::string_view text, std::string_view piece) {
   return text.find(piece) != std::string_view::npos;
+}
+
+json::object calling_message(json::value content, json::value arguments) {
+  json::object out = message("assistant", std::move(content));
+  out["tool_calls"] = json::array{json::object{
+      {"id", "call00001"},
+      {"type", "function"},
+      {"function", json::object{{"name", kLeak}, {"arguments", std::move(arguments)}}}}};
+  return out;
+}
+
+bool holds_all(std::string_view text, std::initializer_list<std::string_view> pieces) {
+  return std::ranges::all_of(pieces, [&](std::string_view piece) { return holds(text, piece); });
 }
 
 void put_token(json::object& out, std::string_view name, const std::string& text) {
@@ -140,15 +156,37 @@ std::string ChatTemplate::probe_render(json::array messages, const ChatInputs& m
 // Whether an assistant message of tool calls only may have null as its content.
 bool ChatTemplate::probe_null_content() const {
   const auto render = [&](json::value content) {
-    json::object calls = message("assistant", std::move(content));
-    calls["tool_calls"] = json::array{
-        json::object{{"id", "call00001"},
-                     {"type", "function"},
-                     {"function", json::object{{"name", kLeak}, {"arguments", json::object{}}}}}};
-    return probe_render({message("user", kNeedle), std::move(calls)});
+    return probe_render(
+        {message("user", kNeedle), calling_message(std::move(content), json::object{})});
   };
   const std::string text = render(nullptr);
   return holds(text, kLeak) && (!holds(text, "None") || holds(render(""), "None"));
+}
+
+// Finds out by a conversation with a call of a tool, and where the template does not write that,
+// by what it says of the form of calls.
+void ChatTemplate::probe_tools(std::string_view source) {
+  takes_developer_ = holds(source, "'developer'") || holds(source, "\"developer\"");
+  const json::object arguments{{kArgument, kNeedle}};
+  const auto render = [&](json::value given) {
+    json::object result = message("tool", "1");
+    result["tool_call_id"] = "call00001";
+    result["name"] = kLeak;
+    return probe_render({message("user", kNeedle), calling_message("", std::move(given)), result});
+  };
+  const std::string text = render(arguments);
+  const std::string quoted = render(json::value(json::serialize(arguments)));
+  // Python's way to write a dictionary, which no model is to see.
+  const bool object =
+      holds_all(text, {kLeak, kArgument}) && !holds(text, fmt::format("'{}'", kArgument));
+  needs_argument_text_ = !object && holds_all(quoted, {kLeak, kArgument});
+  const std::string& call = needs_argument_text_ ? quoted : text;
+  if (holds(call, kLeak))
+    tool_style_ = tool_style_of(call, kLeak, kArgument);
+  else if (holds_all(source, {"<tool_call>", "<function=", "<parameter="}))
+    tool_style_ = ToolStyle::kFunctionTags;
+  else if (holds_all(source, {"<tool_call>", "arguments"}) && !holds(source, "<arg_key>"))
+    tool_style_ = ToolStyle::kHermes;
 }
 
 void ChatTemplate::probe(std::string_view source) {
@@ -160,6 +198,7 @@ void ChatTemplate::probe(std::string_view source) {
   takes_parts_ = holds(parts, kNeedle) && !holds(parts, kLeak);
   needs_parts_ = takes_parts_ && !holds(plain, kNeedle);
   takes_null_content_ = probe_null_content();
+  probe_tools(source);
 
   for (const auto& [open, close] : kThinkingTags) {
     if (!holds(source, close)) continue;
@@ -177,7 +216,29 @@ void ChatTemplate::probe(std::string_view source) {
   }
 }
 
+void ChatTemplate::adapt_call(json::value& call) const {
+  const auto member = [](json::value* value, std::string_view key) {
+    json::object* fields = value != nullptr ? value->if_object() : nullptr;
+    return fields != nullptr ? fields->if_contains(key) : nullptr;
+  };
+  json::value* arguments = member(member(&call, "function"), "arguments");
+  if (arguments == nullptr) return;
+  if (needs_argument_text_ && arguments->is_object()) {
+    *arguments = json::serialize(*arguments);
+  } else if (!needs_argument_text_ && arguments->is_string()) {
+    boost::system::error_code error;
+    json::value parsed = json::parse(arguments->get_string(), error);
+    if (!error && parsed.is_object()) *arguments = std::move(parsed);
+  }
+}
+
 Status ChatTemplate::adapt_message(json::object& message) const {
+  if (json::value* role = message.if_contains("role"); role != nullptr && !takes_developer_ &&
+                                                       role->is_string() &&
+                                                       role->get_string() == "developer")
+    *role = "system";
+  if (json::value* calls = message.if_contains("tool_calls"); calls != nullptr && calls->is_array())
+    for (json::value& call : calls->get_array()) adapt_call(call);
   json::value* content = message.if_contains("content");
   const bool has_calls = message.contains("tool_calls");
   if (content == nullptr) {

@@ -67,6 +67,7 @@ class ChatTemplate {
   std::string probe_render(boost::json::array messages, const ChatInputs& more = {}) const;
   bool probe_null_content() const;
   void probe_tools(std::string_view source);
+  void adapt_call(boost::json::value& call) const;
   Status adapt_message(boost::json::object& message) const;
 
   jinja::Template template_;

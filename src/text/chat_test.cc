@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "tests/shared_data.h"
+#include "text/messages.h"
 
 namespace strata {
 namespace {
@@ -120,6 +123,29 @@ TEST(ChatTemplate, CallersCannotReplaceSpecialTexts) {
   EXPECT_FALSE(spans->front().content);
 }
 
+TEST(ChatTemplate, TakesArgumentsOfCallsAsObjectsOrStrings) {
+  constexpr std::string_view form = R"({{"messages": [{{"role": "assistant", "tool_calls": [
+      {{"function": {{"name": "f", "arguments": {}}}}}]}}]}})";
+  const std::string object = fmt::format(fmt::runtime(form), R"({"a": "x"})");
+  const std::string quoted = fmt::format(fmt::runtime(form), R"("{\"a\": \"x\"}")");
+  const std::string call =
+      "{% for m in messages if m.tool_calls is defined %}{% for c in m.tool_calls %}";
+  const ChatTemplate dumps =
+      make(call + "{{ c.function.name ~ c.function.arguments | tojson }}{% endfor %}{% endfor %}");
+  EXPECT_EQ(text_of(dumps, object), R"(f{"a": "x"})");
+  EXPECT_EQ(text_of(dumps, quoted), R"(f{"a": "x"})");
+  const ChatTemplate joins =
+      make(call + "{{ c.function.name + c.function.arguments }}{% endfor %}{% endfor %}");
+  EXPECT_EQ(text_of(joins, object), R"(f{"a":"x"})");
+  EXPECT_EQ(text_of(joins, quoted), R"(f{"a": "x"})");
+}
+
+TEST(ChatTemplate, CallsDevelopersSystemsUnlessTheTemplateKnowsThem) {
+  const std::string_view inputs = R"({"messages": [{"role": "developer", "content": "x"}]})";
+  EXPECT_EQ(text_of(make(kPlain), inputs), "<s>[system]x</s>");
+  EXPECT_EQ(text_of(make("{{ messages[0].role }}{# 'developer' #}"), inputs), "developer");
+}
+
 TEST(ChatTemplate, FindsOutHowATemplateThinks) {
   const ChatTemplate chat = make(
       "{% for m in messages %}{{ m.content.split('</think>')[-1] }}{% endfor %}"
@@ -214,6 +240,62 @@ TEST_F(ModelTemplates, RefuseTwoUserTurnsWithTheirOwnMessage) {
   EXPECT_EQ(text,
             "error: After the optional system message, conversation roles must alternate "
             "user/assistant/user/assistant/...");
+}
+
+TEST_F(ModelTemplates, KnowHowTheirModelsCallTools) {
+  const std::map<std::string, ToolStyle> styles = {
+      {"Bielik-11B-v3.0-Instruct.jinja", ToolStyle::kHermes},
+      {"MiMo-VL.jinja", ToolStyle::kHermes},
+      {"MiroThinker.jinja", ToolStyle::kHermes},
+      {"NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use.jinja", ToolStyle::kHermes},
+      {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use.jinja", ToolStyle::kHermes},
+      {"Qwen-QwQ-32B.jinja", ToolStyle::kHermes},
+      {"Qwen-Qwen2.5-7B-Instruct.jinja", ToolStyle::kHermes},
+      {"Qwen-Qwen3-0.6B.jinja", ToolStyle::kHermes},
+      {"Reka-Edge.jinja", ToolStyle::kHermes},
+      {"meta-llama-Llama-3.1-8B-Instruct.jinja", ToolStyle::kLlama},
+      {"meta-llama-Llama-3.3-70B-Instruct.jinja", ToolStyle::kLlama},
+      {"Qwen3-Coder.jinja", ToolStyle::kFunctionTags},
+      {"stepfun-ai-Step-3.5-Flash.jinja", ToolStyle::kFunctionTags},
+  };
+  std::size_t found = 0;
+  const auto folder = testing::shared_data_root() / "templates";
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    const std::string name = file.path().filename();
+    if (!name.ends_with(".jinja")) continue;
+    const auto style = styles.find(name);
+    EXPECT_EQ(load(name).tool_style(), style == styles.end() ? ToolStyle::kNone : style->second)
+        << name;
+    found += style == styles.end() ? 0 : 1;
+  }
+  EXPECT_EQ(found, styles.size());
+}
+
+// A conversation with a tool as a client sends it: arguments in a string, names left out.
+TEST_F(ModelTemplates, RenderConversationsWithToolsAsTheReferenceDoes) {
+  const boost::json::value expected = boost::json::parse(
+      testing::read_file(testing::shared_data_root() / "templates/expected.json"));
+  int rendered = 0;
+  for (const auto& golden : expected.at("cases").as_array()) {
+    const std::string scenario(golden.at("scenario").as_string());
+    if (scenario != "tool_round_trip" || !golden.as_object().contains("expected")) continue;
+    ChatInputs inputs = expected.at("scenarios").at(scenario).as_object();
+    boost::json::object& call = inputs["messages"].at(1).at("tool_calls").at(0).as_object();
+    boost::json::value& arguments = call["function"].at("arguments");
+    arguments = boost::json::serialize(arguments);
+    inputs["messages"].at(2).as_object().erase("name");
+    auto messages = read_messages(inputs["messages"]);
+    ASSERT_TRUE(messages.ok()) << messages.status().message();
+    inputs["messages"] = std::move(*messages);
+    inputs["now"] = "2026-03-14T15:09:26";
+    const std::string name(golden.at("template").as_string());
+    const auto spans = load(name).render(inputs);
+    EXPECT_EQ(spans.ok() ? jinja::join(*spans) : spans.status().message(),
+              std::string(golden.at("expected").as_string()))
+        << name;
+    ++rendered;
+  }
+  EXPECT_GT(rendered, 30);
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 
 namespace strata {
 
+class CallReader;
+
 // What became known of a call. `id` and `name` come with its first delta only; the arguments of
 // all its deltas, joined, are a JSON object, as the model wrote it where it wrote JSON.
 struct ToolCallDelta {
@@ -26,7 +28,7 @@ class ToolCallParser {
   struct Piece {
     std::string content;
     std::vector<ToolCallDelta> calls;  // at most one delta for each call, ascending
-    Status error;  // a malformed call: said once, what follows is content
+    Status error;                      // a malformed call: said once, what follows is content
   };
 
   // `tools` may be empty where they are not known. Ids are `id_prefix` and the call's index.
@@ -41,8 +43,29 @@ class ToolCallParser {
   Piece finish(bool complete);
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  void take(char byte, Piece& piece);
+  void take_text(char byte, Piece& piece);
+  void start_call(std::string_view tag);
+  void take_call(char byte, Piece& piece);
+  void announce(Piece& piece);
+  void abandon(Piece& piece, std::string_view trouble);
+  void end_call();
+  void show(std::string_view text, Piece& piece);
+  std::vector<std::string_view> tags() const;
+
+  ToolStyle style_;
+  std::vector<Tool> tools_;
+  std::string id_prefix_;
+  std::vector<std::string_view> tags_;  // what would be read as a tag here
+  std::string space_, tag_;             // held back: white space, then what may become a tag
+  bool at_start_ = true;                // of the text, or behind a call
+  bool has_content_ = false;
+  bool behind_call_ = false;  // but for white space
+  std::unique_ptr<CallReader> call_;
+  std::string raw_;          // the text of a call that is not certain; later, of what follows it
+  std::int32_t index_ = -1;  // of the last call that was certain
+  bool announced_ = false;   // the call that is being read
+  bool failed_ = false;
 };
 
 }  // namespace strata

@@ -30,9 +30,9 @@ struct Tool {
   std::string name;
   boost::json::object parameters;  // JSON Schema; of an object without properties where not given
 };
-// The list `tools` of a request: {"type": "function", "function": {"name": .., "parameters": {..}}}.
-// null is an empty list. kInvalidArgument, naming the field, for what is not of this form, and for
-// names that are not unique or not of letters, digits and "_-.:/" (at most 128).
+// The list `tools` of a request: {"type": "function", "function": {"name": .., "parameters":
+// {..}}}. null is an empty list. kInvalidArgument, naming the field, for what is not of this form,
+// and for names that are not unique or not of letters, digits and "_-.:/" (at most 128).
 Result<std::vector<Tool>> read_tools(const boost::json::value& tools);
 
 // What a constraint on the model's output is made of: one of `calls`, then, where they may repeat,

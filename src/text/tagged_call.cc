@@ -1,0 +1,174 @@
+#include <algorithm>
+#include <boost/json/value.hpp>
+#include <optional>
+#include <set>
+
+#include "text/call_reader.h"
+#include "text/json_kinds.h"
+#include "text/json_scanner.h"
+
+namespace strata {
+namespace {
+
+constexpr std::string_view kFunction = "<function=", kEndFunction = "</function>";
+constexpr std::string_view kParameter = "<parameter=", kEndParameter = "</parameter>";
+constexpr std::string_view kEndCall = "</tool_call>";
+// What ends a value: with the line break that a template puts before it, or without.
+constexpr std::string_view kEndParameterLine = "\n</parameter>";
+constexpr std::size_t kMaxNameBytes = 256;
+
+bool is_space(char byte) { return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n'; }
+
+// A value that is written bare, as JSON: of the kinds that the schema allows where it reads as one
+// of them, else a string.
+std::string value_json(const std::string& text, unsigned kinds) {
+  if (const auto json = strict_json(text)) {
+    const unsigned kind = json_kind_at(json->front());
+    if (kind != JsonKinds::kString && (kinds & kind) != 0) return *json;
+  }
+  // As Python spells them.
+  if ((kinds & JsonKinds::kString) == 0) {
+    if ((kinds & JsonKinds::kBoolean) != 0 && text == "True") return "true";
+    if ((kinds & JsonKinds::kBoolean) != 0 && text == "False") return "false";
+    if ((kinds & JsonKinds::kNull) != 0 && text == "None") return "null";
+  }
+  return json_quoted(text);
+}
+
+class TaggedCall final : public CallReader {
+ public:
+  TaggedCall(std::span<const Tool> tools, bool in_function)
+      : tools_(tools), state_(in_function ? State::kName : State::kOpen) {}
+
+  Step push(char byte) override;
+  bool whole() const override { return state_ == State::kAfter; }
+
+ private:
+  enum class State : std::uint8_t { kOpen, kName, kBody, kKey, kValue, kAfter };
+
+  Step tag(char byte);
+  Step label(char byte);
+  bool end_name();
+  bool end_key();
+  Step value(char byte);
+  void put(char byte);
+  void end_value();
+
+  std::span<const Tool> tools_;
+  State state_;
+  std::string tag_;    // what has come of a tag
+  std::string label_;  // of a name or key
+  std::set<std::string> keys_;
+  unsigned kinds_ = JsonKinds::kAny;  // of the value that is being read
+  bool at_value_start_ = false;
+  std::string value_;  // unless it streams
+};
+
+TaggedCall::Step TaggedCall::push(char byte) {
+  switch (state_) {
+    case State::kOpen:
+    case State::kBody: return tag(byte);
+    case State::kName:
+    case State::kKey: return label(byte);
+    case State::kValue: return value(byte);
+    case State::kAfter: break;
+  }
+  return Step::kDoneBefore;
+}
+
+TaggedCall::Step TaggedCall::tag(char byte) {
+  if (tag_.empty() && is_space(byte)) return Step::kMore;
+  tag_ += byte;
+  const bool in_body = state_ == State::kBody;
+  const std::string_view opening = in_body ? kParameter : kFunction;
+  const bool may_end = in_body && (kEndFunction.starts_with(tag_) || kEndCall.starts_with(tag_));
+  if (!opening.starts_with(tag_) && !may_end) return Step::kBroken;
+  if (tag_ == opening) {
+    state_ = in_body ? State::kKey : State::kName;
+    tag_.clear();
+    label_.clear();
+  } else if (tag_ == kEndFunction || tag_ == kEndCall) {
+    arguments_ += '}';
+    state_ = State::kAfter;
+    return Step::kDone;
+  }
+  return Step::kMore;
+}
+
+TaggedCall::Step TaggedCall::label(char byte) {
+  if (byte != '>') {
+    if (is_space(byte) || byte == '<' || label_.size() == kMaxNameBytes) return Step::kBroken;
+    label_ += byte;
+    return Step::kMore;
+  }
+  return (state_ == State::kName ? end_name() : end_key()) ? Step::kMore : Step::kBroken;
+}
+
+bool TaggedCall::end_name() {
+  if (label_.empty()) return false;
+  name_ = label_;
+  arguments_ = "{";
+  state_ = State::kBody;
+  return true;
+}
+
+bool TaggedCall::end_key() {
+  if (label_.empty() || !keys_.insert(label_).second) return false;
+  kinds_ = JsonKinds::kAny;
+  const auto tool = std::ranges::find(tools_, name_, &Tool::name);
+  if (tool != tools_.end()) {
+    const auto* properties = tool->parameters.if_contains("properties");
+    const auto* fields = properties != nullptr ? properties->if_object() : nullptr;
+    const auto* schema = fields != nullptr ? fields->if_contains(label_) : nullptr;
+    if (schema != nullptr) kinds_ = json_kinds(*schema);
+  }
+  if (keys_.size() > 1) arguments_ += ", ";
+  arguments_ += json_quoted(label_) + ": ";
+  if (kinds_ == JsonKinds::kString) arguments_ += '"';
+  at_value_start_ = true;
+  value_.clear();
+  state_ = State::kValue;
+  return true;
+}
+
+TaggedCall::Step TaggedCall::value(char byte) {
+  tag_ += byte;
+  while (!tag_.empty()) {
+    if (tag_ == kEndParameterLine || tag_ == kEndParameter) {
+      tag_.clear();
+      end_value();
+      return Step::kMore;
+    }
+    if (tag_ == kEndCall) return Step::kMalformed;
+    if (kEndParameterLine.starts_with(tag_) || kEndParameter.starts_with(tag_) ||
+        kEndCall.starts_with(tag_))
+      return Step::kMore;
+    put(tag_.front());
+    tag_.erase(0, 1);
+  }
+  return Step::kMore;
+}
+
+// The template puts a line break before a value too.
+void TaggedCall::put(char byte) {
+  const bool dropped = at_value_start_ && byte == '\n';
+  at_value_start_ = false;
+  if (dropped) return;
+  if (kinds_ == JsonKinds::kString)
+    append_json_byte(byte, arguments_);
+  else
+    value_ += byte;
+}
+
+void TaggedCall::end_value() {
+  arguments_ += kinds_ == JsonKinds::kString ? "\"" : value_json(value_, kinds_);
+  state_ = State::kBody;
+}
+
+}  // namespace
+
+std::unique_ptr<CallReader> read_tagged_call(std::span<const Tool> tools, bool in_function) {
+  return std::make_unique<TaggedCall>(tools, in_function);
+}
+
+}  // namespace strata

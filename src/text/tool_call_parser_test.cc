@@ -1,0 +1,332 @@
+#include "text/tool_call_parser.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <random>
+
+#include "text/answer.h"
+
+namespace strata {
+namespace {
+
+namespace json = boost::json;
+
+std::vector<Tool> tools() {
+  const auto made = read_tools(json::parse(R"([
+      {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}}},
+      {"type": "function", "function": {"name": "write_file", "parameters": {"type": "object",
+        "properties": {"path": {"type": "string"}, "mode": {"type": ["string", "null"]},
+                       "force": {"type": "boolean"}, "lines": {"type": "array"},
+                       "any": {}}}}}])"));
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return *made;
+}
+
+// Everything that an output came to.
+struct Outcome {
+  std::string content;
+  std::vector<ToolCall> calls;
+  int errors = 0;
+
+  std::string text() const {
+    std::string out = "'" + content + "'";
+    for (const ToolCall& call : calls)
+      out += " " + call.id + " " + call.name + "(" + call.arguments + ")";
+    return out + (errors > 0 ? fmt::format(" errors: {}", errors) : "");
+  }
+};
+
+struct Feed {
+  ToolStyle style;
+  bool complete = true;
+  bool has_tools = true;
+};
+
+// The output in pieces of the sizes that `next_size` gives.
+template <typename NextSize>
+Outcome parse(const Feed& feed, std::string_view text, NextSize next_size) {
+  ToolCallParser parser(feed.style, feed.has_tools ? tools() : std::vector<Tool>(), "call_");
+  Outcome out;
+  const auto take = [&](const ToolCallParser::Piece& piece) {
+    out.content += piece.content;
+    if (!piece.error.ok()) ++out.errors;
+    for (const ToolCallDelta& call : piece.calls) {
+      const auto index = static_cast<std::size_t>(call.index);
+      if (index == out.calls.size()) {
+        EXPECT_FALSE(call.name.empty());
+        out.calls.push_back({call.id, call.name, {}});
+      } else {
+        EXPECT_EQ(call.id + call.name, "") << "once only";
+      }
+      ASSERT_EQ(index + 1, out.calls.size());
+      out.calls.back().arguments += call.arguments;
+    }
+  };
+  while (!text.empty()) {
+    const std::size_t size = std::min<std::size_t>(next_size(), text.size());
+    take(parser.push(text.substr(0, size)));
+    text.remove_prefix(size);
+  }
+  take(parser.finish(feed.complete));
+  return out;
+}
+
+// The same for any chunking.
+std::string outcome(const Feed& feed, std::string_view text) {
+  const std::string whole = parse(feed, text, [&] { return text.size(); }).text();
+  for (std::size_t size = 1; size < std::min<std::size_t>(text.size(), 40); ++size)
+    EXPECT_EQ(parse(feed, text, [&] { return size; }).text(), whole) << "pieces of " << size;
+  return whole;
+}
+
+constexpr Feed kHermes{ToolStyle::kHermes}, kLlama{ToolStyle::kLlama},
+    kTags{ToolStyle::kFunctionTags};
+
+TEST(HermesCalls, AreToldFromTheTextAroundThem) {
+  EXPECT_EQ(outcome(kHermes,
+                    "Let me look.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": "
+                    "{\"city\": \"Oslo\", \"days\": 2}}\n</tool_call>"),
+            "'Let me look.' call_0 get_weather({\"city\": \"Oslo\", \"days\": 2})");
+  EXPECT_EQ(outcome(kHermes, "<tool_call>{\"name\": \"a\", \"arguments\": {}}</tool_call> Done."),
+            "'Done.' call_0 a({})");
+  EXPECT_EQ(outcome(kHermes, " no call <tool> \n"), "' no call <tool> \n'");
+}
+
+TEST(HermesCalls, MayBeSeveral) {
+  EXPECT_EQ(outcome(kHermes,
+                    "<tool_call>\n{\"name\": \"a\", \"arguments\": {\"x\": [1, {\"y\": null}]}}\n"
+                    "</tool_call>\n<tool_call>\n{\"arguments\": { }, \"name\": \"b\"}\n"
+                    "</tool_call>\n"),
+            "'' call_0 a({\"x\": [1, {\"y\": null}]}) call_1 b({ })");
+}
+
+TEST(HermesCalls, TagsInsideStringsAreText) {
+  EXPECT_EQ(outcome(kHermes, R"(<tool_call>{"name": "a", "arguments": {"x": "</tool_call> \" }"}})"
+                             "</tool_call>"),
+            R"('' call_0 a({"x": "</tool_call> \" }"}))");
+}
+
+TEST(HermesCalls, WithoutArgumentsGetNone) {
+  EXPECT_EQ(outcome(kHermes, R"(<tool_call>{"name": "now"}</tool_call>)"), "'' call_0 now({})");
+}
+
+TEST(HermesCalls, AForgottenBracketOrEndTagDoesNoHarm) {
+  EXPECT_EQ(outcome(kHermes, R"(<tool_call>{"name": "a", "arguments": {"x": 1}</tool_call>)"),
+            R"('' call_0 a({"x": 1}))");
+  EXPECT_EQ(outcome(kHermes, R"(<tool_call>{"name": "a", "arguments": {"x": 1}}<tool_call>)"
+                             R"({"name": "b", "arguments": {}})"),
+            R"('' call_0 a({"x": 1}) call_1 b({}))");
+  EXPECT_EQ(outcome(kHermes, R"(<tool_call>{"name": "a", "arguments": {}, "id": 12 oh)"),
+            R"(', "id": 12 oh' call_0 a({}))");
+}
+
+TEST(HermesCalls, LineBreaksInStringsAreEscaped) {
+  EXPECT_EQ(outcome(kHermes, "<tool_call>{\"name\": \"a\", \"arguments\": {\"x\": \"1\n2\"}}"),
+            R"('' call_0 a({"x": "1\n2"}))");
+}
+
+// Whatever is no call stays in the text, as it is.
+TEST(HermesCalls, ArgumentsThatAreNoObjectAreContent) {
+  for (const std::string_view text :
+       {R"(<tool_call>{"name": "a", "arguments": [1, 2]}</tool_call>)",
+        R"(<tool_call>{"name": "a", "arguments": 7}</tool_call>)",
+        R"(<tool_call>{"name": "a", "arguments": null}</tool_call>)",
+        R"(<tool_call>{"name": "a", "arguments": "[1]"}</tool_call>)",
+        R"(<tool_call>{"name": "a", "arguments": "no"}</tool_call>)",
+        R"(<tool_call>{"name": ["a"], "arguments": {}}</tool_call>)",
+        R"(<tool_call>{"name": "", "arguments": {}}</tool_call>)",
+        R"(<tool_call>{"arguments": {}}</tool_call>)", "<tool_call>\nget_weather\n</tool_call>",
+        "<tool_call>{}</tool_call>", "<tool_call>[{\"name\"", "a <tool_call", "<tool_call> \n"})
+    EXPECT_EQ(outcome(kHermes, text), fmt::format("'{}'", text));
+}
+
+TEST(HermesCalls, ACallBehindABrokenOneIsFound) {
+  EXPECT_EQ(outcome(kHermes, R"(<tool_call><tool_call>{"name": "a", "arguments": {}}</tool_call>)"),
+            "'<tool_call>' call_0 a({})");
+}
+
+TEST(HermesCalls, ThatBreakOffAreAnErrorOnlyWhereTheModelWasDone) {
+  const std::string_view text = R"(<tool_call>{"name": "a", "arguments": {"x": "ser)";
+  EXPECT_EQ(outcome(kHermes, text), R"('' call_0 a({"x": "ser) errors: 1)");
+  EXPECT_EQ(outcome({ToolStyle::kHermes, false}, text), R"('' call_0 a({"x": "ser))");
+}
+
+TEST(HermesCalls, MalformedArgumentsAreAnErrorOnce) {
+  EXPECT_EQ(
+      outcome(kHermes, R"(<tool_call>{"name": "a", "arguments": {"x": 1,, "y": 2}}</tool_call>)"
+                       R"(<tool_call>{"name": "b", "arguments": {x}}</tool_call>)"),
+      R"(', "y": 2}}</tool_call>x}}</tool_call>' call_0 a({"x": 1,) call_1 b({) errors: 1)");
+}
+
+TEST(HermesCalls, TheNameComesWithTheStartOfTheArguments) {
+  ToolCallParser parser(ToolStyle::kHermes, {}, "id");
+  EXPECT_TRUE(parser.push("<tool_call>{\"name\": \"a\", \"arguments\": ").calls.empty());
+  const auto piece = parser.push("{\"x\"");
+  ASSERT_EQ(piece.calls.size(), 1u);
+  EXPECT_EQ(piece.calls[0].id, "id0");
+  EXPECT_EQ(piece.calls[0].name, "a");
+  EXPECT_EQ(piece.calls[0].arguments, "{\"x\"");
+  EXPECT_EQ(parser.push(": ").calls[0].arguments, ": ");
+}
+
+TEST(HermesCalls, TextIsHeldBackOnlyWhereItMayBecomeATag) {
+  ToolCallParser parser(ToolStyle::kHermes, {}, "");
+  EXPECT_EQ(parser.push("a <tool").content, "a");
+  EXPECT_EQ(parser.push("s> b").content, " <tools> b");
+}
+
+TEST(LlamaCalls, AreBareObjectsAtTheStart) {
+  EXPECT_EQ(outcome(kLlama,
+                    "\n"
+                    R"({"name": "get_weather", "parameters": {"city": "Oslo"}})"),
+            R"('' call_0 get_weather({"city": "Oslo"}))");
+  EXPECT_EQ(outcome(kLlama, R"(<|python_tag|>{"type": "function", "name": "get_weather", )"
+                            R"("parameters": {}})"),
+            "'' call_0 get_weather({})");
+  EXPECT_EQ(outcome(kLlama, R"(I see. <|python_tag|>{"name": "get_weather", "parameters": {}})"),
+            "'I see.' call_0 get_weather({})");
+  EXPECT_EQ(outcome(kLlama, R"({"name": "get_weather", "parameters": {}}; )"
+                            R"({"name": "write_file", "parameters": {"path": "a"}})"),
+            R"('' call_0 get_weather({}) call_1 write_file({"path": "a"}))");
+}
+
+TEST(LlamaCalls, OtherJsonIsContent) {
+  for (const std::string_view text :
+       {R"({"name": "Bob", "age": 5})", R"({"name": "get_weather"})", R"({"answer": [1, 2]})", "{}",
+        R"({"name": "unheard_of", "parameters": {}})",
+        R"({"name": "get_weather", "parameters": 1})",
+        R"(So: {"name": "get_weather", "parameters": {}})", "<|python_tag|>print(1)", "{"})
+    EXPECT_EQ(outcome(kLlama, text), fmt::format("'{}'", text));
+  EXPECT_EQ(outcome({ToolStyle::kLlama, true, false}, R"({"name": "any", "parameters": {}})"),
+            "'' call_0 any({})");
+  EXPECT_EQ(outcome(kLlama, R"({"name": "get_weather", "parameters": {}}; and more)"),
+            "'; and more' call_0 get_weather({})");
+}
+
+TEST(LlamaCalls, ParametersInAStringAreParsed) {
+  EXPECT_EQ(outcome(kLlama, R"({"name": "get_weather", "parameters": " {\"city\": \"Zürich\"}"})"),
+            R"('' call_0 get_weather({"city": "Zürich"}))");
+  const std::string_view broken = R"({"name": "get_weather", "parameters": "{\"city\": "})";
+  EXPECT_EQ(outcome(kLlama, broken), fmt::format("'{}'", broken));
+}
+
+TEST(TaggedCalls, BecomeJsonByTheSchemasOfTheTools) {
+  EXPECT_EQ(outcome(kTags,
+                    "I write.\n\n<tool_call>\n<function=write_file>\n<parameter=path>\n12\n"
+                    "</parameter>\n<parameter=lines>\n[1, \"a\"]\n</parameter>\n<parameter=force>"
+                    "True</parameter>\n<parameter=mode>\nnull\n</parameter>\n</function>\n"
+                    "</tool_call>"),
+            R"('I write.' call_0 write_file({"path": "12", "lines": [1, "a"], "force": true, )"
+            R"("mode": null}))");
+  EXPECT_EQ(outcome(kTags,
+                    "<tool_call><function=write_file><parameter=mode>7</parameter>"
+                    "<parameter=any>7</parameter><parameter=more>[x</parameter></function>"
+                    "</tool_call>\n<tool_call>\n<function=now>\n</function>\n</tool_call>"),
+            R"('' call_0 write_file({"mode": "7", "any": 7, "more": "[x"}) call_1 now({}))");
+}
+
+TEST(TaggedCalls, KeepTheLineBreaksOfValues) {
+  EXPECT_EQ(outcome(kTags,
+                    "<tool_call><function=write_file><parameter=path>\n\n a<b \"\\\n\n"
+                    "</param>\n</parameter></function></tool_call>"),
+            R"('' call_0 write_file({"path": "\n a<b \"\\\n\n</param>"}))");
+  EXPECT_EQ(outcome(kTags,
+                    "<tool_call><function=write_file><parameter=path>\n</parameter>"
+                    "</function></tool_call>"),
+            R"('' call_0 write_file({"path": ""}))");
+}
+
+TEST(TaggedCalls, MayLackTheOuterTag) {
+  EXPECT_EQ(outcome(kTags, "Well <function=now></function> and"), "'Well and' call_0 now({})");
+}
+
+TEST(TaggedCalls, AnUnclosedValueIsAnErrorOnce) {
+  EXPECT_EQ(outcome(kTags,
+                    "\n\n<tool_call>\n<function=write_file>\n<parameter=path>\nprobe.txt\n"
+                    "</function>\n</tool_call>"),
+            R"('' call_0 write_file({"path": "probe.txt\n</function>\n) errors: 1)");
+}
+
+TEST(TaggedCalls, WhatIsNoFunctionIsContent) {
+  for (const std::string_view text :
+       {"<tool_call>\n{\"name\": \"a\"}\n</tool_call>", "<tool_call><function=>", "<function=a b>",
+        "<tool_call><function=a", "a < b", "<func"})
+    EXPECT_EQ(outcome(kTags, text), fmt::format("'{}'", text));
+}
+
+TEST(ToolCalls, OfNoStyleAreContent) {
+  const std::string_view text = " <tool_call>{\"name\": \"a\", \"arguments\": {}}</tool_call> ";
+  EXPECT_EQ(outcome({ToolStyle::kNone}, text), fmt::format("'{}'", text));
+}
+
+// Random outputs of what calls are made of: never a throw, never lost text, never another outcome
+// for another chunking, and arguments of whole calls are objects.
+TEST(ToolCalls, AreTheSameForAnyChunkingOfRandomText) {
+  const std::vector<std::string_view> parts = {
+      "<tool_call>",
+      "</tool_call>",
+      "<function=",
+      "write_file",
+      ">",
+      "</function>",
+      "<parameter=",
+      "path",
+      "lines",
+      "</parameter>",
+      "\n",
+      " ",
+      "{",
+      "}",
+      "\"name\"",
+      ": ",
+      "\"get_weather\"",
+      ", ",
+      "\"arguments\"",
+      "\"parameters\"",
+      "[1]",
+      "\"{\\\"a\\\": 1}\"",
+      "<|python_tag|>",
+      ";",
+      "12",
+      "true",
+      "é",
+      "<",
+      "{\"name\": \"get_weather\", \"arguments\": {\"x\": ",
+      "<tool_call>\n<function=write_file>\n<parameter=path>\n"};
+  std::mt19937 random(7);
+  const auto below = [&](std::size_t limit) { return static_cast<std::size_t>(random() % limit); };
+  for (int round = 0; round < 3000; ++round) {
+    std::string text;
+    for (std::size_t count = below(24); count > 0; --count) text += parts[below(parts.size())];
+    for (const ToolStyle style :
+         {ToolStyle::kHermes, ToolStyle::kLlama, ToolStyle::kFunctionTags}) {
+      const Feed feed{style, below(2) == 0, below(2) == 0};
+      const Outcome whole = parse(feed, text, [&] { return text.size(); });
+      const std::string expected = whole.text();
+      ASSERT_EQ(parse(feed, text, [] { return 1; }).text(), expected) << text;
+      ASSERT_EQ(parse(feed, text, [&] { return 1 + below(9); }).text(), expected) << text;
+      ASSERT_LE(whole.errors, 1);
+      if (whole.errors > 0 || !feed.complete) continue;
+      for (const ToolCall& call : whole.calls) {
+        boost::system::error_code error;
+        ASSERT_TRUE(json::parse(call.arguments, error).is_object()) << text;
+      }
+    }
+  }
+}
+
+TEST(ToolCalls, TimeIsLinearInTheText) {
+  // Quadratic ways would need minutes.
+  for (const std::string_view piece : {"\n", "<tool_call>", "<tool_call>{\"", "<", "{"}) {
+    ToolCallParser parser(ToolStyle::kHermes, {}, "");
+    std::size_t shown = 0, pushed = 0;
+    for (; pushed < 1'000'000; pushed += piece.size()) shown += parser.push(piece).content.size();
+    shown += parser.finish(false).content.size();
+    EXPECT_EQ(shown, pushed) << piece;
+  }
+}
+
+}  // namespace
+}  // namespace strata

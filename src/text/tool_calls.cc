@@ -1,0 +1,194 @@
+#include "text/tool_calls.h"
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <set>
+
+#include "text/json_kinds.h"
+#include "text/json_scanner.h"
+
+namespace strata {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::string_view kSpace = " \t\r\n";
+constexpr std::size_t kMaxNameBytes = 128;
+
+std::string_view without_space_behind(std::string_view text) {
+  return text.substr(0, text.find_last_not_of(kSpace) + 1);
+}
+
+// Takes `piece` and the white space before it off the end of `text`.
+bool take_behind(std::string_view& text, std::string_view piece) {
+  const std::string_view trimmed = without_space_behind(text);
+  if (!trimmed.ends_with(piece)) return false;
+  text = trimmed.substr(0, trimmed.size() - piece.size());
+  return true;
+}
+
+bool take_front(std::string_view& text, std::string_view piece) {
+  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  if (!text.starts_with(piece)) return false;
+  text.remove_prefix(piece.size());
+  return true;
+}
+
+bool is_name(std::string_view name) {
+  constexpr std::string_view kMarks = "_-.:/";
+  return !name.empty() && name.size() <= kMaxNameBytes && std::ranges::all_of(name, [&](char byte) {
+    return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
+           (byte >= 'A' && byte <= 'Z') || kMarks.find(byte) != std::string_view::npos;
+  });
+}
+
+Result<Tool> read_tool(const json::value& value) {
+  const json::object* tool = value.if_object();
+  if (tool == nullptr) return invalid_argument("must be an object");
+  const json::value* type = tool->if_contains("type");
+  if (type != nullptr && (!type->is_string() || type->get_string() != "function"))
+    return invalid_argument("\"type\" must be \"function\"");
+  const json::value* function = tool->if_contains("function");
+  if (function == nullptr || !function->is_object())
+    return invalid_argument("\"function\" must be an object with a name and parameters");
+  const json::object& fields = function->get_object();
+  const json::value* name = fields.if_contains("name");
+  if (name == nullptr || !name->is_string() || !is_name(name->get_string()))
+    return invalid_argument(
+        "\"function.name\" must be a string of at most {} letters, digits and the marks _-.:/",
+        kMaxNameBytes);
+  Tool out{std::string(name->get_string()), {{"type", "object"}, {"properties", json::object{}}}};
+  const json::value* parameters = fields.if_contains("parameters");
+  if (parameters == nullptr || parameters->is_null()) return out;
+  if (!parameters->is_object())
+    return invalid_argument("\"function.parameters\" must be a JSON schema, an object");
+  if (!parameters->get_object().empty()) out.parameters = parameters->get_object();
+  return out;
+}
+
+// Calls as one JSON value each, with `key` before the arguments.
+ToolGrammar json_grammar(const std::vector<Tool>& tools, std::string_view open,
+                         std::string_view key, std::string_view close) {
+  ToolGrammar out;
+  for (const Tool& tool : tools) {
+    ToolGrammar::Call call;
+    call.name = tool.name;
+    call.begin = fmt::format("{}{{\"name\": {}, \"{}\": ", open, json_quoted(tool.name), key);
+    call.schema = tool.parameters;
+    call.end = fmt::format("}}{}", close);
+    out.calls.push_back(std::move(call));
+  }
+  return out;
+}
+
+bool is_required(const json::object& schema, std::string_view key) {
+  const json::value* required = schema.if_contains("required");
+  return required != nullptr && required->is_array() &&
+         std::ranges::any_of(required->get_array(), [&](const json::value& name) {
+           return name.is_string() && name.get_string() == key;
+         });
+}
+
+ToolGrammar::Argument tagged_argument(const json::object& schema, std::string_view key,
+                                      const json::value& value) {
+  ToolGrammar::Argument out;
+  out.key = key;
+  out.begin = fmt::format("<parameter={}>\n", key);
+  out.end = "\n</parameter>\n";
+  out.schema = value;
+  out.bare = json_kinds(value) == JsonKinds::kString;
+  out.required = is_required(schema, key);
+  return out;
+}
+
+ToolGrammar tagged_grammar(const std::vector<Tool>& tools) {
+  ToolGrammar out;
+  for (const Tool& tool : tools) {
+    ToolGrammar::Call call;
+    call.name = tool.name;
+    call.begin = fmt::format("<tool_call>\n<function={}>\n", tool.name);
+    call.has_arguments = true;
+    const json::value* properties = tool.parameters.if_contains("properties");
+    if (properties != nullptr && properties->is_object())
+      for (const auto& entry : properties->get_object())
+        call.arguments.push_back(tagged_argument(tool.parameters, entry.key(), entry.value()));
+    call.end = "</function>\n</tool_call>";
+    out.calls.push_back(std::move(call));
+  }
+  return out;
+}
+
+}  // namespace
+
+ToolStyle tool_style_of(std::string_view rendered, std::string_view name, std::string_view key) {
+  const std::size_t at = rendered.rfind(name);
+  if (at == std::string_view::npos) return ToolStyle::kNone;
+  std::string_view before = rendered.substr(0, at), behind = rendered.substr(at + name.size());
+  if (take_behind(before, "<function=")) {
+    const bool tagged = take_front(behind, ">") && take_front(behind, "<parameter=") &&
+                        take_front(behind, key) && take_front(behind, ">");
+    return tagged ? ToolStyle::kFunctionTags : ToolStyle::kNone;
+  }
+  const bool named = take_behind(before, "\"") && take_behind(before, ":") &&
+                     take_behind(before, "\"name\"") && take_behind(before, "{") &&
+                     take_front(behind, "\"") && take_front(behind, ",") &&
+                     take_front(behind, "\"");
+  if (!named) return ToolStyle::kNone;
+  if (take_behind(before, "<tool_call>") && take_front(behind, "arguments"))
+    return ToolStyle::kHermes;
+  // A bare object: not an item of a list, and not behind a tag of its own.
+  const std::string_view last = without_space_behind(before);
+  const bool bare =
+      last.empty() || last.ends_with("<|end_header_id|>") || last.ends_with("<|python_tag|>");
+  return bare && take_front(behind, "parameters") ? ToolStyle::kLlama : ToolStyle::kNone;
+}
+
+std::vector<std::string_view> tool_tags(ToolStyle style) {
+  switch (style) {
+    case ToolStyle::kNone: break;
+    case ToolStyle::kHermes:
+    case ToolStyle::kFunctionTags: return {"<tool_call>", "</tool_call>"};
+    case ToolStyle::kLlama: return {"<|python_tag|>"};
+  }
+  return {};
+}
+
+Result<std::vector<Tool>> read_tools(const json::value& tools) {
+  std::vector<Tool> out;
+  if (tools.is_null()) return out;
+  if (!tools.is_array()) return invalid_argument("\"tools\" must be a list of tools");
+  std::set<std::string> names;
+  for (const json::value& value : tools.get_array()) {
+    const std::string place = fmt::format("tools[{}]", out.size());
+    auto tool = read_tool(value);
+    if (!tool.ok()) return tool.status().with_context(place);
+    if (!names.insert(tool->name).second)
+      return invalid_argument("{}: a tool named \"{}\" is there already", place, tool->name);
+    out.push_back(std::move(*tool));
+  }
+  return out;
+}
+
+ToolGrammar tool_grammar(ToolStyle style, const std::vector<Tool>& tools) {
+  ToolGrammar out;
+  switch (style) {
+    case ToolStyle::kNone: return out;
+    case ToolStyle::kHermes:
+      out = json_grammar(tools, "<tool_call>\n", "arguments", "\n</tool_call>");
+      out.trigger = "<tool_call>";
+      break;
+    case ToolStyle::kLlama:
+      out = json_grammar(tools, "", "parameters", "");
+      out.trigger = "{\"name\": \"";
+      return out;
+    case ToolStyle::kFunctionTags:
+      out = tagged_grammar(tools);
+      out.trigger = "<tool_call>";
+      break;
+  }
+  out.separator = "\n";
+  out.repeats = true;
+  return out;
+}
+
+}  // namespace strata

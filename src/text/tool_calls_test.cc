@@ -1,0 +1,122 @@
+#include "text/tool_calls.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+
+#include "text/tool_call_parser.h"
+
+namespace strata {
+namespace {
+
+namespace json = boost::json;
+
+std::vector<Tool> read(std::string_view text) {
+  const auto made = read_tools(json::parse(text));
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return made.ok() ? *made : std::vector<Tool>();
+}
+
+std::string refusal(std::string_view text) {
+  const auto made = read_tools(json::parse(text));
+  EXPECT_FALSE(made.ok());
+  EXPECT_EQ(made.status().code(), StatusCode::kInvalidArgument);
+  return made.status().message();
+}
+
+constexpr std::string_view kTwoTools = R"([
+    {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object",
+      "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+      "required": ["city"]}}},
+    {"type": "function", "function": {"name": "now"}}])";
+
+TEST(Tools, AreReadAsClientsGiveThem) {
+  const std::vector<Tool> tools = read(kTwoTools);
+  ASSERT_EQ(tools.size(), 2u);
+  EXPECT_EQ(tools[0].name, "get_weather");
+  EXPECT_TRUE(tools[0].parameters.contains("required"));
+  EXPECT_EQ(json::serialize(tools[1].parameters), R"({"type":"object","properties":{}})");
+  EXPECT_TRUE(read("[]").empty());
+  EXPECT_TRUE(read("null").empty());
+  EXPECT_EQ(read(R"([{"function": {"name": "a", "parameters": {}}}])")[0].parameters.size(), 2u);
+}
+
+TEST(Tools, OfAnotherFormAreRefusedWithTheirPlace) {
+  EXPECT_EQ(refusal("{}"), "\"tools\" must be a list of tools");
+  EXPECT_EQ(refusal("[1]"), "tools[0]: must be an object");
+  EXPECT_EQ(refusal(R"([{"type": "web_search"}])"), "tools[0]: \"type\" must be \"function\"");
+  EXPECT_EQ(refusal(R"([{"type": "function"}])"),
+            "tools[0]: \"function\" must be an object with a name and parameters");
+  for (const char* name : {"1", "\"\"", "\"a b\"", "\"a>\"", "\"\\u00e9\"", "null"})
+    EXPECT_NE(refusal(fmt::format(R"([{{"function": {{"name": {}}}}}])", name)).find("letters"),
+              std::string::npos);
+  EXPECT_EQ(refusal(R"([{"function": {"name": "a", "parameters": "x"}}])"),
+            "tools[0]: \"function.parameters\" must be a JSON schema, an object");
+  EXPECT_EQ(refusal(R"([{"function": {"name": "a"}}, {"function": {"name": "a"}}])"),
+            "tools[1]: a tool named \"a\" is there already");
+}
+
+TEST(ToolStyles, AreToldByWhatSurroundsACall) {
+  const auto style = [](std::string_view text) { return tool_style_of(text, "NAME", "KEY"); };
+  EXPECT_EQ(style("<tool_call>\n{\"name\": \"NAME\", \"arguments\": {\"KEY\": 1}}\n</tool_call>"),
+            ToolStyle::kHermes);
+  EXPECT_EQ(style("<|end_header_id|>\n\n{\"name\": \"NAME\", \"parameters\": {\"KEY\": 1}}"),
+            ToolStyle::kLlama);
+  EXPECT_EQ(style("<tool_call>\n<function=NAME>\n<parameter=KEY>\n1\n</parameter>"),
+            ToolStyle::kFunctionTags);
+  for (const std::string_view other :
+       {"", "NAME", "<function=NAME>{\"KEY\": 1}</function>",
+        "<tool_calls>[{\"name\": \"NAME\", \"arguments\": {\"KEY\": 1}}]",
+        "[TOOL_CALLS][{\"name\": \"NAME\", \"parameters\": {\"KEY\": 1}}]",
+        "call<|role_sep|>\n{\"name\": \"NAME\", \"arguments\": {\"KEY\": 1}}",
+        "[TOOL_CALLS]NAME[ARGS]{\"KEY\": 1}", "<tool_call>NAME\n<arg_key>KEY</arg_key>"})
+    EXPECT_EQ(style(other), ToolStyle::kNone) << other;
+}
+
+// What a constraint lets a model write: the call of `call`, with `value` for every JSON value.
+std::string write(const ToolGrammar::Call& call, std::string_view value) {
+  std::string out = call.begin;
+  if (!call.has_arguments) out += value;
+  for (const ToolGrammar::Argument& argument : call.arguments)
+    out += argument.begin + (argument.bare ? "Oslo" : "2") + argument.end;
+  return out + call.end;
+}
+
+TEST(ToolGrammars, GiveWhatTheParserReads) {
+  const std::vector<Tool> tools = read(kTwoTools);
+  for (const ToolStyle style : {ToolStyle::kHermes, ToolStyle::kLlama, ToolStyle::kFunctionTags}) {
+    const ToolGrammar grammar = tool_grammar(style, tools);
+    ASSERT_EQ(grammar.calls.size(), 2u);
+    EXPECT_EQ(grammar.repeats, style != ToolStyle::kLlama);
+    std::string text;
+    for (const ToolGrammar::Call& call : grammar.calls) {
+      EXPECT_TRUE(call.begin.starts_with(grammar.trigger)) << call.begin;
+      text +=
+          (text.empty() ? "" : grammar.separator) + write(call, R"({"city": "Oslo", "days": 2})");
+    }
+    ToolCallParser parser(style, tools, "");
+    auto piece = parser.push(text);
+    EXPECT_TRUE(piece.content.empty()) << piece.content;
+    EXPECT_TRUE(piece.error.ok());
+    ASSERT_EQ(piece.calls.size(), 2u);
+    EXPECT_EQ(piece.calls[0].name, "get_weather");
+    EXPECT_EQ(piece.calls[0].arguments, R"({"city": "Oslo", "days": 2})");
+    EXPECT_EQ(piece.calls[1].name, "now");
+    EXPECT_TRUE(parser.finish(true).error.ok());
+  }
+}
+
+TEST(ToolGrammars, TellBareTextFromJson) {
+  const ToolGrammar grammar = tool_grammar(ToolStyle::kFunctionTags, read(kTwoTools));
+  const auto& arguments = grammar.calls[0].arguments;
+  ASSERT_EQ(arguments.size(), 2u);
+  EXPECT_EQ(arguments[0].key, "city");
+  EXPECT_TRUE(arguments[0].bare);
+  EXPECT_TRUE(arguments[0].required);
+  EXPECT_FALSE(arguments[1].bare);
+  EXPECT_FALSE(arguments[1].required);
+  EXPECT_EQ(json::serialize(arguments[1].schema), R"({"type":"integer"})");
+}
+
+}  // namespace
+}  // namespace strata
