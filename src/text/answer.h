@@ -24,7 +24,7 @@ struct AnswerOptions {
 struct AnswerDelta {
   std::string reasoning, content;
   std::vector<ToolCallDelta> calls;  // at most one for each call
-  Status error;                      // a malformed tool call, said once
+  Status error;                      // kCorrupt: a malformed tool call; said once
 
   bool empty() const { return reasoning.empty() && content.empty() && calls.empty() && error.ok(); }
 };

@@ -9,8 +9,6 @@
 namespace strata {
 namespace {
 
-bool is_space(char byte) { return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n'; }
-
 // The text of a JSON string.
 std::optional<std::string> unquoted(const std::string& json) {
   boost::system::error_code error;
@@ -62,7 +60,7 @@ class JsonCall final : public CallReader {
 
 JsonCall::Step JsonCall::push(char byte) {
   if (state_ == State::kInKey || state_ == State::kInValue) return scan(byte);
-  if (is_space(byte)) return Step::kMore;
+  if (is_json_space(byte)) return Step::kMore;
   return structure(byte);
 }
 

@@ -5,9 +5,6 @@
 namespace strata {
 namespace {
 
-constexpr std::string_view kSpace = " \t\r\n";
-
-bool is_space(char byte) { return kSpace.find(byte) != std::string_view::npos; }
 bool is_digit(char byte) { return byte >= '0' && byte <= '9'; }
 bool is_hex(char byte) {
   return is_digit(byte) || (byte >= 'a' && byte <= 'f') || (byte >= 'A' && byte <= 'F');
@@ -54,7 +51,7 @@ bool JsonScanner::whole() const {
 }
 
 JsonScanner::Step JsonScanner::between(char byte) {
-  if (is_space(byte) && !open_.empty()) return Step::kMore;
+  if (is_json_space(byte) && !open_.empty()) return Step::kMore;
   switch (state_) {
     case State::kFirstItem:
       if (byte == ']') return close();
@@ -178,9 +175,9 @@ std::string json_quoted(std::string_view text) {
 }
 
 std::optional<std::string> strict_json(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kSpace);
+  const std::size_t first = text.find_first_not_of(kJsonSpace);
   if (first == std::string_view::npos) return std::nullopt;
-  text = text.substr(first, text.find_last_not_of(kSpace) + 1 - first);
+  text = text.substr(first, text.find_last_not_of(kJsonSpace) + 1 - first);
   JsonScanner scanner;
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -8,6 +8,9 @@
 
 namespace strata {
 
+inline constexpr std::string_view kJsonSpace = " \t\r\n";
+inline bool is_json_space(char byte) { return kJsonSpace.find(byte) != std::string_view::npos; }
+
 // Accepts what RFC 8259 does, and control characters in strings, which models forget to escape.
 class JsonScanner {
  public:

@@ -9,7 +9,7 @@ namespace {
 
 namespace json = boost::json;
 
-std::string read(std::string_view text) {
+std::string normal(std::string_view text) {
   const auto made = read_messages(json::parse(text));
   if (made.ok()) return json::serialize(*made);
   EXPECT_EQ(made.status().code(), StatusCode::kInvalidArgument);
@@ -17,47 +17,47 @@ std::string read(std::string_view text) {
 }
 
 TEST(Messages, ContentIsAStringOrTextParts) {
-  EXPECT_EQ(read(R"([{"role":"user","content":"hi"}])"), R"([{"role":"user","content":"hi"}])");
-  EXPECT_EQ(read(R"([{"role":"user","content":["a",{"type":"input_text","text":"b"},
+  EXPECT_EQ(normal(R"([{"role":"user","content":"hi"}])"), R"([{"role":"user","content":"hi"}])");
+  EXPECT_EQ(normal(R"([{"role":"user","content":["a",{"type":"input_text","text":"b"},
                       {"text":"c","cache_control":{}}]}])"),
             R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"},)"
             R"({"type":"text","text":"c"}]}])");
 }
 
 TEST(Messages, ImagesAndSoundAreRefused) {
-  EXPECT_EQ(read(R"([{"role":"user","content":"x"},{"role":"user","content":[
+  EXPECT_EQ(normal(R"([{"role":"user","content":"x"},{"role":"user","content":[
                       {"type":"text","text":"a"},{"type":"image_url","image_url":{}}]}])"),
             "messages[1]: content[1]: parts of type \"image_url\" are not supported: Strata reads "
             "text only, no images, sound or files");
-  EXPECT_EQ(read(R"([{"role":"user","content":"x","images":["aGk="]}])"),
+  EXPECT_EQ(normal(R"([{"role":"user","content":"x","images":["aGk="]}])"),
             "messages[0]: \"images\" are not supported: Strata reads text only");
-  EXPECT_EQ(read(R"([{"role":"user","content":"x","images":[]}])"),
+  EXPECT_EQ(normal(R"([{"role":"user","content":"x","images":[]}])"),
             R"([{"role":"user","content":"x"}])");
 }
 
 TEST(Messages, OfAnotherFormAreRefusedWithTheirPlace) {
-  EXPECT_EQ(read("[]"), "\"messages\" must be a list of at least one message");
-  EXPECT_EQ(read("{}"), "\"messages\" must be a list of at least one message");
-  EXPECT_EQ(read("[1]"), "messages[0]: must be an object");
-  EXPECT_EQ(read("[{}]"), "messages[0]: \"role\" is missing");
-  EXPECT_EQ(read(R"([{"role":1}])"), "messages[0]: \"role\" must be a string");
-  EXPECT_EQ(read(R"([{"role":"endoftext","content":""}])"),
+  EXPECT_EQ(normal("[]"), "\"messages\" must be a list of at least one message");
+  EXPECT_EQ(normal("{}"), "\"messages\" must be a list of at least one message");
+  EXPECT_EQ(normal("[1]"), "messages[0]: must be an object");
+  EXPECT_EQ(normal("[{}]"), "messages[0]: \"role\" is missing");
+  EXPECT_EQ(normal(R"([{"role":1}])"), "messages[0]: \"role\" must be a string");
+  EXPECT_EQ(normal(R"([{"role":"endoftext","content":""}])"),
             "messages[0]: \"role\" must be system, developer, user, assistant or tool, not "
             "\"endoftext\"");
-  EXPECT_EQ(read(R"([{"role":"user"}])"), "messages[0]: \"content\" is missing");
-  EXPECT_EQ(read(R"([{"role":"user","content":7}])"),
+  EXPECT_EQ(normal(R"([{"role":"user"}])"), "messages[0]: \"content\" is missing");
+  EXPECT_EQ(normal(R"([{"role":"user","content":7}])"),
             "messages[0]: \"content\" must be a string or a list of parts");
-  EXPECT_EQ(read(R"([{"role":"user","content":[7]}])"),
+  EXPECT_EQ(normal(R"([{"role":"user","content":[7]}])"),
             "messages[0]: content[0]: must be an object with a \"type\"");
-  EXPECT_EQ(read(R"([{"role":"user","content":[{"type":"text"}]}])"),
+  EXPECT_EQ(normal(R"([{"role":"user","content":[{"type":"text"}]}])"),
             "messages[0]: content[0]: \"text\" is missing");
-  EXPECT_EQ(read(R"([{"role":"assistant","tool_calls":{}}])"),
+  EXPECT_EQ(normal(R"([{"role":"assistant","tool_calls":{}}])"),
             "messages[0]: \"tool_calls\" must be a list of calls");
-  EXPECT_EQ(read(R"([{"role":"assistant","tool_calls":[{"id":"x"}]}])"),
+  EXPECT_EQ(normal(R"([{"role":"assistant","tool_calls":[{"id":"x"}]}])"),
             "messages[0]: tool_calls[0]: must be an object with a \"function\"");
-  EXPECT_EQ(read(R"([{"role":"assistant","tool_calls":[{"function":{}}]}])"),
+  EXPECT_EQ(normal(R"([{"role":"assistant","tool_calls":[{"function":{}}]}])"),
             "messages[0]: tool_calls[0]: \"function.name\" is missing");
-  EXPECT_EQ(read(R"([{"role":"tool","content":"x","tool_call_id":7}])"),
+  EXPECT_EQ(normal(R"([{"role":"tool","content":"x","tool_call_id":7}])"),
             "messages[0]: \"tool_call_id\" must be a string");
 }
 
@@ -66,7 +66,7 @@ TEST(Messages, ArgumentsAreAnObjectOrAStringThatHoldsOne) {
       R"([{{"role":"assistant","content":null,"tool_calls":[{{"id":"i","type":"function",)"
       R"("function":{{"name":"f","arguments":{}}}}}]}}])";
   const auto with = [&](std::string_view arguments) {
-    return read(fmt::format(fmt::runtime(form), arguments));
+    return normal(fmt::format(fmt::runtime(form), arguments));
   };
   const auto expected = [&](std::string_view arguments) {
     return fmt::format(R"([{{"role":"assistant","content":"","tool_calls":[{{"id":"i",)"
@@ -93,7 +93,7 @@ TEST(Messages, ResultsFindTheCallsThatTheyAnswer) {
                             R"({"function":{"name":"f"}},{"function":{"name":"g"}}]})";
   const auto results = [&](std::string_view text) {
     const json::array read_back =
-        json::parse(read("[" + given + "," + std::string(text) + "]")).as_array();
+        json::parse(normal("[" + given + "," + std::string(text) + "]")).as_array();
     std::string out;
     for (std::size_t i = 1; i < read_back.size(); ++i) {
       const json::object& message = read_back[i].as_object();
@@ -102,7 +102,7 @@ TEST(Messages, ResultsFindTheCallsThatTheyAnswer) {
     }
     return out;
   };
-  EXPECT_TRUE(read("[" + given + "]").find(R"("id":"call00002")") != std::string::npos);
+  EXPECT_TRUE(normal("[" + given + "]").find(R"("id":"call00002")") != std::string::npos);
   // By order, by the name that Ollama's clients give, by the id of OpenAI's.
   EXPECT_EQ(results(R"({"role":"tool","content":"1"},{"role":"tool","content":"2"})"),
             "call00001 f call00002 g ");
@@ -112,9 +112,9 @@ TEST(Messages, ResultsFindTheCallsThatTheyAnswer) {
 }
 
 TEST(Messages, ThoughtsHaveOneName) {
-  EXPECT_EQ(read(R"([{"role":"assistant","content":"a","thinking":"t"}])"),
+  EXPECT_EQ(normal(R"([{"role":"assistant","content":"a","thinking":"t"}])"),
             R"([{"role":"assistant","content":"a","reasoning_content":"t"}])");
-  EXPECT_EQ(read(R"([{"role":"assistant","content":"a","reasoning":1}])"),
+  EXPECT_EQ(normal(R"([{"role":"assistant","content":"a","reasoning":1}])"),
             "messages[0]: \"reasoning\" must be a string");
 }
 

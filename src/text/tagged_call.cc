@@ -10,14 +10,11 @@
 namespace strata {
 namespace {
 
-constexpr std::string_view kFunction = "<function=", kEndFunction = "</function>";
 constexpr std::string_view kParameter = "<parameter=", kEndParameter = "</parameter>";
-constexpr std::string_view kEndCall = "</tool_call>";
+constexpr std::string_view kEndFunction = "</function>";
 // What ends a value: with the line break that a template puts before it, or without.
 constexpr std::string_view kEndParameterLine = "\n</parameter>";
-constexpr std::size_t kMaxNameBytes = 256;
-
-bool is_space(char byte) { return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n'; }
+constexpr std::size_t kMaxLabelBytes = 256;
 
 // A value that is written bare, as JSON: of the kinds that the schema allows where it reads as one
 // of them, else a string.
@@ -77,17 +74,17 @@ TaggedCall::Step TaggedCall::push(char byte) {
 }
 
 TaggedCall::Step TaggedCall::tag(char byte) {
-  if (tag_.empty() && is_space(byte)) return Step::kMore;
+  if (tag_.empty() && is_json_space(byte)) return Step::kMore;
   tag_ += byte;
   const bool in_body = state_ == State::kBody;
-  const std::string_view opening = in_body ? kParameter : kFunction;
-  const bool may_end = in_body && (kEndFunction.starts_with(tag_) || kEndCall.starts_with(tag_));
+  const std::string_view opening = in_body ? kParameter : kFunctionTag;
+  const bool may_end = in_body && (kEndFunction.starts_with(tag_) || kEndCallTag.starts_with(tag_));
   if (!opening.starts_with(tag_) && !may_end) return Step::kBroken;
   if (tag_ == opening) {
     state_ = in_body ? State::kKey : State::kName;
     tag_.clear();
     label_.clear();
-  } else if (tag_ == kEndFunction || tag_ == kEndCall) {
+  } else if (tag_ == kEndFunction || tag_ == kEndCallTag) {
     arguments_ += '}';
     state_ = State::kAfter;
     return Step::kDone;
@@ -97,7 +94,7 @@ TaggedCall::Step TaggedCall::tag(char byte) {
 
 TaggedCall::Step TaggedCall::label(char byte) {
   if (byte != '>') {
-    if (is_space(byte) || byte == '<' || label_.size() == kMaxNameBytes) return Step::kBroken;
+    if (is_json_space(byte) || byte == '<' || label_.size() == kMaxLabelBytes) return Step::kBroken;
     label_ += byte;
     return Step::kMore;
   }
@@ -139,9 +136,9 @@ TaggedCall::Step TaggedCall::value(char byte) {
       end_value();
       return Step::kMore;
     }
-    if (tag_ == kEndCall) return Step::kMalformed;
+    if (tag_ == kEndCallTag) return Step::kMalformed;
     if (kEndParameterLine.starts_with(tag_) || kEndParameter.starts_with(tag_) ||
-        kEndCall.starts_with(tag_))
+        kEndCallTag.starts_with(tag_))
       return Step::kMore;
     put(tag_.front());
     tag_.erase(0, 1);

@@ -4,14 +4,12 @@
 
 #include "base/printable.h"
 #include "text/call_reader.h"
+#include "text/json_scanner.h"
 
 namespace strata {
 namespace {
 
-constexpr std::string_view kCall = "<tool_call>", kEndCall = "</tool_call>";
-constexpr std::string_view kFunction = "<function=", kPython = "<|python_tag|>", kObject = "{";
-
-bool is_space(char byte) { return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n'; }
+constexpr std::string_view kBareObject = "{";
 
 }  // namespace
 
@@ -48,14 +46,14 @@ std::vector<std::string_view> ToolCallParser::tags() const {
   std::vector<std::string_view> out;
   switch (style_) {
     case ToolStyle::kNone: return out;
-    case ToolStyle::kHermes: out = {kCall}; break;
-    case ToolStyle::kFunctionTags: out = {kCall, kFunction}; break;
+    case ToolStyle::kHermes: out = {kCallTag}; break;
+    case ToolStyle::kFunctionTags: out = {kCallTag, kFunctionTag}; break;
     case ToolStyle::kLlama:
-      out = {kPython};
-      if (at_start_) out.push_back(kObject);
+      out = {kPythonTag};
+      if (at_start_) out.push_back(kBareObject);
       return out;
   }
-  if (behind_call_) out.push_back(kEndCall);
+  if (behind_call_) out.push_back(kEndCallTag);
   return out;
 }
 
@@ -78,7 +76,7 @@ void ToolCallParser::take_text(char byte, Piece& piece) {
     const char first = tag_.front();
     tag_.erase(0, 1);
     // Llama's models write a semicolon between calls.
-    if (is_space(first) || (first == ';' && style_ == ToolStyle::kLlama && behind_call_))
+    if (is_json_space(first) || (first == ';' && style_ == ToolStyle::kLlama && behind_call_))
       space_ += first;
     else
       show(std::string_view(&first, 1), piece);
@@ -98,14 +96,14 @@ void ToolCallParser::show(std::string_view text, Piece& piece) {
 
 void ToolCallParser::start_call(std::string_view tag) {
   tag_.clear();
-  if (tag == kEndCall) return;
+  if (tag == kEndCallTag) return;
   raw_ = tag;
   announced_ = false;
   if (style_ == ToolStyle::kFunctionTags) {
-    call_ = read_tagged_call(tools_, tag == kFunction);
+    call_ = read_tagged_call(tools_, tag == kFunctionTag);
   } else {
     call_ = read_json_call(tools_, style_ == ToolStyle::kLlama);
-    if (tag == kObject) call_->push('{');
+    if (tag == kBareObject) call_->push('{');
   }
 }
 

@@ -21,14 +21,15 @@ struct ToolCallDelta {
 };
 
 // For one answer, used by one thread. What all pieces say together depends on the text alone, not
-// on how it was cut. White space around calls is dropped. Text that is not a call after all is
-// content; a call whose name was already given out and that then breaks is an error.
+// on how it was cut. White space before calls is dropped, and behind them too unless it stands
+// between content. Text that is not a call after all is content; a call whose name was already
+// given out and that then breaks is an error.
 class ToolCallParser {
  public:
   struct Piece {
     std::string content;
     std::vector<ToolCallDelta> calls;  // at most one delta for each call, ascending
-    Status error;                      // a malformed call: said once, what follows is content
+    Status error;  // kCorrupt: a malformed call; said once, what follows is content
   };
 
   // `tools` may be empty where they are not known. Ids are `id_prefix` and the call's index.

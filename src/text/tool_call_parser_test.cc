@@ -12,7 +12,7 @@ namespace {
 
 namespace json = boost::json;
 
-std::vector<Tool> tools() {
+std::vector<Tool> weather_and_files() {
   const auto made = read_tools(json::parse(R"([
       {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object",
         "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}}},
@@ -25,7 +25,7 @@ std::vector<Tool> tools() {
 }
 
 // Everything that an output came to.
-struct Outcome {
+struct ParsedOutput {
   std::string content;
   std::vector<ToolCall> calls;
   int errors = 0;
@@ -46,9 +46,10 @@ struct Feed {
 
 // The output in pieces of the sizes that `next_size` gives.
 template <typename NextSize>
-Outcome parse(const Feed& feed, std::string_view text, NextSize next_size) {
-  ToolCallParser parser(feed.style, feed.has_tools ? tools() : std::vector<Tool>(), "call_");
-  Outcome out;
+ParsedOutput parse_output(const Feed& feed, std::string_view text, NextSize next_size) {
+  ToolCallParser parser(feed.style, feed.has_tools ? weather_and_files() : std::vector<Tool>(),
+                        "call_");
+  ParsedOutput out;
   const auto take = [&](const ToolCallParser::Piece& piece) {
     out.content += piece.content;
     if (!piece.error.ok()) ++out.errors;
@@ -75,9 +76,9 @@ Outcome parse(const Feed& feed, std::string_view text, NextSize next_size) {
 
 // The same for any chunking.
 std::string outcome(const Feed& feed, std::string_view text) {
-  const std::string whole = parse(feed, text, [&] { return text.size(); }).text();
+  const std::string whole = parse_output(feed, text, [&] { return text.size(); }).text();
   for (std::size_t size = 1; size < std::min<std::size_t>(text.size(), 40); ++size)
-    EXPECT_EQ(parse(feed, text, [&] { return size; }).text(), whole) << "pieces of " << size;
+    EXPECT_EQ(parse_output(feed, text, [&] { return size; }).text(), whole) << "pieces of " << size;
   return whole;
 }
 
@@ -303,10 +304,10 @@ TEST(ToolCalls, AreTheSameForAnyChunkingOfRandomText) {
     for (const ToolStyle style :
          {ToolStyle::kHermes, ToolStyle::kLlama, ToolStyle::kFunctionTags}) {
       const Feed feed{style, below(2) == 0, below(2) == 0};
-      const Outcome whole = parse(feed, text, [&] { return text.size(); });
+      const ParsedOutput whole = parse_output(feed, text, [&] { return text.size(); });
       const std::string expected = whole.text();
-      ASSERT_EQ(parse(feed, text, [] { return 1; }).text(), expected) << text;
-      ASSERT_EQ(parse(feed, text, [&] { return 1 + below(9); }).text(), expected) << text;
+      ASSERT_EQ(parse_output(feed, text, [] { return 1; }).text(), expected) << text;
+      ASSERT_EQ(parse_output(feed, text, [&] { return 1 + below(9); }).text(), expected) << text;
       ASSERT_LE(whole.errors, 1);
       if (whole.errors > 0 || !feed.complete) continue;
       for (const ToolCall& call : whole.calls) {

@@ -12,11 +12,10 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::string_view kSpace = " \t\r\n";
 constexpr std::size_t kMaxNameBytes = 128;
 
 std::string_view without_space_behind(std::string_view text) {
-  return text.substr(0, text.find_last_not_of(kSpace) + 1);
+  return text.substr(0, text.find_last_not_of(kJsonSpace) + 1);
 }
 
 // Takes `piece` and the white space before it off the end of `text`.
@@ -28,7 +27,7 @@ bool take_behind(std::string_view& text, std::string_view piece) {
 }
 
 bool take_front(std::string_view& text, std::string_view piece) {
-  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  text.remove_prefix(std::min(text.find_first_not_of(kJsonSpace), text.size()));
   if (!text.starts_with(piece)) return false;
   text.remove_prefix(piece.size());
   return true;
@@ -96,6 +95,11 @@ ToolGrammar::Argument tagged_argument(const json::object& schema, std::string_vi
   out.begin = fmt::format("<parameter={}>\n", key);
   out.end = "\n</parameter>\n";
   out.schema = value;
+  // What a "$ref" in it may point at.
+  for (const char* definitions : {"$defs", "definitions"})
+    if (const json::value* shared = schema.if_contains(definitions);
+        shared != nullptr && out.schema.is_object())
+      out.schema.get_object().emplace(definitions, *shared);
   out.bare = json_kinds(value) == JsonKinds::kString;
   out.required = is_required(schema, key);
   return out;
@@ -124,7 +128,7 @@ ToolStyle tool_style_of(std::string_view rendered, std::string_view name, std::s
   const std::size_t at = rendered.rfind(name);
   if (at == std::string_view::npos) return ToolStyle::kNone;
   std::string_view before = rendered.substr(0, at), behind = rendered.substr(at + name.size());
-  if (take_behind(before, "<function=")) {
+  if (take_behind(before, kFunctionTag)) {
     const bool tagged = take_front(behind, ">") && take_front(behind, "<parameter=") &&
                         take_front(behind, key) && take_front(behind, ">");
     return tagged ? ToolStyle::kFunctionTags : ToolStyle::kNone;
@@ -134,12 +138,11 @@ ToolStyle tool_style_of(std::string_view rendered, std::string_view name, std::s
                      take_front(behind, "\"") && take_front(behind, ",") &&
                      take_front(behind, "\"");
   if (!named) return ToolStyle::kNone;
-  if (take_behind(before, "<tool_call>") && take_front(behind, "arguments"))
-    return ToolStyle::kHermes;
+  if (take_behind(before, kCallTag) && take_front(behind, "arguments")) return ToolStyle::kHermes;
   // A bare object: not an item of a list, and not behind a tag of its own.
   const std::string_view last = without_space_behind(before);
   const bool bare =
-      last.empty() || last.ends_with("<|end_header_id|>") || last.ends_with("<|python_tag|>");
+      last.empty() || last.ends_with("<|end_header_id|>") || last.ends_with(kPythonTag);
   return bare && take_front(behind, "parameters") ? ToolStyle::kLlama : ToolStyle::kNone;
 }
 
@@ -147,8 +150,8 @@ std::vector<std::string_view> tool_tags(ToolStyle style) {
   switch (style) {
     case ToolStyle::kNone: break;
     case ToolStyle::kHermes:
-    case ToolStyle::kFunctionTags: return {"<tool_call>", "</tool_call>"};
-    case ToolStyle::kLlama: return {"<|python_tag|>"};
+    case ToolStyle::kFunctionTags: return {kCallTag, kEndCallTag};
+    case ToolStyle::kLlama: return {kPythonTag};
   }
   return {};
 }
@@ -175,7 +178,7 @@ ToolGrammar tool_grammar(ToolStyle style, const std::vector<Tool>& tools) {
     case ToolStyle::kNone: return out;
     case ToolStyle::kHermes:
       out = json_grammar(tools, "<tool_call>\n", "arguments", "\n</tool_call>");
-      out.trigger = "<tool_call>";
+      out.trigger = kCallTag;
       break;
     case ToolStyle::kLlama:
       out = json_grammar(tools, "", "parameters", "");
@@ -183,7 +186,7 @@ ToolGrammar tool_grammar(ToolStyle style, const std::vector<Tool>& tools) {
       return out;
     case ToolStyle::kFunctionTags:
       out = tagged_grammar(tools);
-      out.trigger = "<tool_call>";
+      out.trigger = kCallTag;
       break;
   }
   out.separator = "\n";

@@ -21,6 +21,9 @@ enum class ToolStyle : std::uint8_t {
   kFunctionTags,
 };
 
+inline constexpr std::string_view kCallTag = "<tool_call>", kEndCallTag = "</tool_call>";
+inline constexpr std::string_view kFunctionTag = "<function=", kPythonTag = "<|python_tag|>";
+
 // The style of a rendered call of the function `name`, whose only argument has the key `key`.
 ToolStyle tool_style_of(std::string_view rendered, std::string_view name, std::string_view key);
 // The texts of control tokens that mark calls: text for the parser wherever they are tokens.
@@ -42,7 +45,9 @@ struct ToolGrammar {
   struct Argument {
     std::string key, begin, end;
     boost::json::value schema;
-    bool bare = false;      // text up to `end`, which it does not hold; false: JSON
+    // Text that JSON would have as a string, without quotes: it does not hold "</parameter>" or
+    // "</tool_call>". false: JSON.
+    bool bare = false;
     bool required = false;  // others may be left out; the order is fixed
   };
   struct Call {

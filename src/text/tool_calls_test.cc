@@ -11,13 +11,13 @@ namespace {
 
 namespace json = boost::json;
 
-std::vector<Tool> read(std::string_view text) {
+std::vector<Tool> tools_in(std::string_view text) {
   const auto made = read_tools(json::parse(text));
   EXPECT_TRUE(made.ok()) << made.status().message();
   return made.ok() ? *made : std::vector<Tool>();
 }
 
-std::string refusal(std::string_view text) {
+std::string tools_refusal(std::string_view text) {
   const auto made = read_tools(json::parse(text));
   EXPECT_FALSE(made.ok());
   EXPECT_EQ(made.status().code(), StatusCode::kInvalidArgument);
@@ -31,28 +31,31 @@ constexpr std::string_view kTwoTools = R"([
     {"type": "function", "function": {"name": "now"}}])";
 
 TEST(Tools, AreReadAsClientsGiveThem) {
-  const std::vector<Tool> tools = read(kTwoTools);
+  const std::vector<Tool> tools = tools_in(kTwoTools);
   ASSERT_EQ(tools.size(), 2u);
   EXPECT_EQ(tools[0].name, "get_weather");
   EXPECT_TRUE(tools[0].parameters.contains("required"));
   EXPECT_EQ(json::serialize(tools[1].parameters), R"({"type":"object","properties":{}})");
-  EXPECT_TRUE(read("[]").empty());
-  EXPECT_TRUE(read("null").empty());
-  EXPECT_EQ(read(R"([{"function": {"name": "a", "parameters": {}}}])")[0].parameters.size(), 2u);
+  EXPECT_TRUE(tools_in("[]").empty());
+  EXPECT_TRUE(tools_in("null").empty());
+  EXPECT_EQ(tools_in(R"([{"function": {"name": "a", "parameters": {}}}])")[0].parameters.size(),
+            2u);
 }
 
 TEST(Tools, OfAnotherFormAreRefusedWithTheirPlace) {
-  EXPECT_EQ(refusal("{}"), "\"tools\" must be a list of tools");
-  EXPECT_EQ(refusal("[1]"), "tools[0]: must be an object");
-  EXPECT_EQ(refusal(R"([{"type": "web_search"}])"), "tools[0]: \"type\" must be \"function\"");
-  EXPECT_EQ(refusal(R"([{"type": "function"}])"),
+  EXPECT_EQ(tools_refusal("{}"), "\"tools\" must be a list of tools");
+  EXPECT_EQ(tools_refusal("[1]"), "tools[0]: must be an object");
+  EXPECT_EQ(tools_refusal(R"([{"type": "web_search"}])"),
+            "tools[0]: \"type\" must be \"function\"");
+  EXPECT_EQ(tools_refusal(R"([{"type": "function"}])"),
             "tools[0]: \"function\" must be an object with a name and parameters");
   for (const char* name : {"1", "\"\"", "\"a b\"", "\"a>\"", "\"\\u00e9\"", "null"})
-    EXPECT_NE(refusal(fmt::format(R"([{{"function": {{"name": {}}}}}])", name)).find("letters"),
-              std::string::npos);
-  EXPECT_EQ(refusal(R"([{"function": {"name": "a", "parameters": "x"}}])"),
+    EXPECT_NE(
+        tools_refusal(fmt::format(R"([{{"function": {{"name": {}}}}}])", name)).find("letters"),
+        std::string::npos);
+  EXPECT_EQ(tools_refusal(R"([{"function": {"name": "a", "parameters": "x"}}])"),
             "tools[0]: \"function.parameters\" must be a JSON schema, an object");
-  EXPECT_EQ(refusal(R"([{"function": {"name": "a"}}, {"function": {"name": "a"}}])"),
+  EXPECT_EQ(tools_refusal(R"([{"function": {"name": "a"}}, {"function": {"name": "a"}}])"),
             "tools[1]: a tool named \"a\" is there already");
 }
 
@@ -74,7 +77,7 @@ TEST(ToolStyles, AreToldByWhatSurroundsACall) {
 }
 
 // What a constraint lets a model write: the call of `call`, with `value` for every JSON value.
-std::string write(const ToolGrammar::Call& call, std::string_view value) {
+std::string write_call(const ToolGrammar::Call& call, std::string_view value) {
   std::string out = call.begin;
   if (!call.has_arguments) out += value;
   for (const ToolGrammar::Argument& argument : call.arguments)
@@ -83,7 +86,7 @@ std::string write(const ToolGrammar::Call& call, std::string_view value) {
 }
 
 TEST(ToolGrammars, GiveWhatTheParserReads) {
-  const std::vector<Tool> tools = read(kTwoTools);
+  const std::vector<Tool> tools = tools_in(kTwoTools);
   for (const ToolStyle style : {ToolStyle::kHermes, ToolStyle::kLlama, ToolStyle::kFunctionTags}) {
     const ToolGrammar grammar = tool_grammar(style, tools);
     ASSERT_EQ(grammar.calls.size(), 2u);
@@ -91,8 +94,8 @@ TEST(ToolGrammars, GiveWhatTheParserReads) {
     std::string text;
     for (const ToolGrammar::Call& call : grammar.calls) {
       EXPECT_TRUE(call.begin.starts_with(grammar.trigger)) << call.begin;
-      text +=
-          (text.empty() ? "" : grammar.separator) + write(call, R"({"city": "Oslo", "days": 2})");
+      text += (text.empty() ? "" : grammar.separator) +
+              write_call(call, R"({"city": "Oslo", "days": 2})");
     }
     ToolCallParser parser(style, tools, "");
     auto piece = parser.push(text);
@@ -106,8 +109,16 @@ TEST(ToolGrammars, GiveWhatTheParserReads) {
   }
 }
 
+TEST(ToolGrammars, SchemasOfArgumentsKeepWhatTheyReferTo) {
+  const ToolGrammar grammar = tool_grammar(ToolStyle::kFunctionTags, tools_in(R"([{"function": {
+      "name": "f", "parameters": {"properties": {"a": {"$ref": "#/$defs/A"}},
+      "$defs": {"A": {"type": "integer"}}}}}])"));
+  EXPECT_EQ(json::serialize(grammar.calls[0].arguments[0].schema),
+            R"({"$ref":"#/$defs/A","$defs":{"A":{"type":"integer"}}})");
+}
+
 TEST(ToolGrammars, TellBareTextFromJson) {
-  const ToolGrammar grammar = tool_grammar(ToolStyle::kFunctionTags, read(kTwoTools));
+  const ToolGrammar grammar = tool_grammar(ToolStyle::kFunctionTags, tools_in(kTwoTools));
   const auto& arguments = grammar.calls[0].arguments;
   ASSERT_EQ(arguments.size(), 2u);
   EXPECT_EQ(arguments[0].key, "city");
