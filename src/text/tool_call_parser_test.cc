@@ -83,7 +83,7 @@ std::string outcome(const Feed& feed, std::string_view text) {
 }
 
 constexpr Feed kHermes{ToolStyle::kHermes}, kLlama{ToolStyle::kLlama},
-    kTags{ToolStyle::kFunctionTags};
+    kTagged{ToolStyle::kFunctionTags};
 
 TEST(HermesCalls, AreToldFromTheTextAroundThem) {
   EXPECT_EQ(outcome(kHermes,
@@ -214,14 +214,14 @@ TEST(LlamaCalls, ParametersInAStringAreParsed) {
 }
 
 TEST(TaggedCalls, BecomeJsonByTheSchemasOfTheTools) {
-  EXPECT_EQ(outcome(kTags,
+  EXPECT_EQ(outcome(kTagged,
                     "I write.\n\n<tool_call>\n<function=write_file>\n<parameter=path>\n12\n"
                     "</parameter>\n<parameter=lines>\n[1, \"a\"]\n</parameter>\n<parameter=force>"
                     "True</parameter>\n<parameter=mode>\nnull\n</parameter>\n</function>\n"
                     "</tool_call>"),
             R"('I write.' call_0 write_file({"path": "12", "lines": [1, "a"], "force": true, )"
             R"("mode": null}))");
-  EXPECT_EQ(outcome(kTags,
+  EXPECT_EQ(outcome(kTagged,
                     "<tool_call><function=write_file><parameter=mode>7</parameter>"
                     "<parameter=any>7</parameter><parameter=more>[x</parameter></function>"
                     "</tool_call>\n<tool_call>\n<function=now>\n</function>\n</tool_call>"),
@@ -229,22 +229,22 @@ TEST(TaggedCalls, BecomeJsonByTheSchemasOfTheTools) {
 }
 
 TEST(TaggedCalls, KeepTheLineBreaksOfValues) {
-  EXPECT_EQ(outcome(kTags,
+  EXPECT_EQ(outcome(kTagged,
                     "<tool_call><function=write_file><parameter=path>\n\n a<b \"\\\n\n"
                     "</param>\n</parameter></function></tool_call>"),
             R"('' call_0 write_file({"path": "\n a<b \"\\\n\n</param>"}))");
-  EXPECT_EQ(outcome(kTags,
+  EXPECT_EQ(outcome(kTagged,
                     "<tool_call><function=write_file><parameter=path>\n</parameter>"
                     "</function></tool_call>"),
             R"('' call_0 write_file({"path": ""}))");
 }
 
 TEST(TaggedCalls, MayLackTheOuterTag) {
-  EXPECT_EQ(outcome(kTags, "Well <function=now></function> and"), "'Well and' call_0 now({})");
+  EXPECT_EQ(outcome(kTagged, "Well <function=now></function> and"), "'Well and' call_0 now({})");
 }
 
 TEST(TaggedCalls, AnUnclosedValueIsAnErrorOnce) {
-  EXPECT_EQ(outcome(kTags,
+  EXPECT_EQ(outcome(kTagged,
                     "\n\n<tool_call>\n<function=write_file>\n<parameter=path>\nprobe.txt\n"
                     "</function>\n</tool_call>"),
             R"('' call_0 write_file({"path": "probe.txt\n</function>\n) errors: 1)");
@@ -254,7 +254,7 @@ TEST(TaggedCalls, WhatIsNoFunctionIsContent) {
   for (const std::string_view text :
        {"<tool_call>\n{\"name\": \"a\"}\n</tool_call>", "<tool_call><function=>", "<function=a b>",
         "<tool_call><function=a", "a < b", "<func"})
-    EXPECT_EQ(outcome(kTags, text), fmt::format("'{}'", text));
+    EXPECT_EQ(outcome(kTagged, text), fmt::format("'{}'", text));
 }
 
 TEST(ToolCalls, OfNoStyleAreContent) {
