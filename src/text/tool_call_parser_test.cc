@@ -76,7 +76,7 @@ ParsedOutput parse_output(const Feed& feed, std::string_view text, NextSize next
 
 // The same for any chunking.
 std::string outcome(const Feed& feed, std::string_view text) {
-  const std::string whole = parse_output(feed, text, [&] { return text.size(); }).text();
+  std::string whole = parse_output(feed, text, [&] { return text.size(); }).text();
   for (std::size_t size = 1; size < std::min<std::size_t>(text.size(), 40); ++size)
     EXPECT_EQ(parse_output(feed, text, [&] { return size; }).text(), whole) << "pieces of " << size;
   return whole;
