@@ -49,6 +49,7 @@ EXTERNAL = [
     (r"boost/asio/.*|boost/asio\.hpp", ["src/serve/http/"]),
     (r"boost/json.*|boost/json/.*", ["src/text/", "src/hub/", "src/grammar/", "src/serve/",
                                        "apps/", "fuzz/", "tests/"]),
+                                       "fuzz/", "tests/"]),
     (r"boost/.*", ["src/serve/"]),
     (r"pcre2\.h", ["src/text/tokenizer/"]),
     (r"CLI/.*", ["apps/", "tools/"]),
