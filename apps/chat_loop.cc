@@ -71,7 +71,7 @@ class Chat {
   }
 
  private:
-  Result<ChatPrompt> render(const boost::json::array& messages) const {
+  Result<Prompt> render(const boost::json::array& messages) const {
     return model_.render(messages, options_.settings.think);
   }
 

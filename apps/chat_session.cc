@@ -39,7 +39,7 @@ void ChatSession::answer(std::string_view reasoning, std::string_view content) {
 // The prompt of the conversation, without its oldest turns where they are too much.
 Result<ChatSession::Turn> ChatSession::fit(std::int32_t produced, int dropped) {
   for (;; ++dropped) {
-    STRATA_ASSIGN(ChatPrompt prompt, render_(messages()));
+    STRATA_ASSIGN(Prompt prompt, render_(messages()));
     const auto taken = static_cast<std::int64_t>(prompt.tokens.size()) + produced;
     const bool may_drop = limits_.shift && turns_.size() > 1;
     if (taken + (may_drop ? limits_.reserve : 1) <= limits_.context)

@@ -10,13 +10,9 @@
 
 #include "base/status.h"
 #include "base/units.h"
+#include "text/prompt.h"
 
 namespace strata::apps {
-
-struct ChatPrompt {
-  std::vector<TokenId> tokens;
-  bool starts_thinking = false;  // the prompt ends inside a thinking block
-};
 
 struct ChatLimits {
   std::int32_t context = 0;  // tokens of prompt and answer
@@ -27,10 +23,10 @@ struct ChatLimits {
 class ChatSession {
  public:
   // Makes the prompt of a list of messages that ends with the user's.
-  using Render = std::function<Result<ChatPrompt>(const boost::json::array& messages)>;
+  using Render = std::function<Result<Prompt>(const boost::json::array& messages)>;
 
   struct Turn {
-    ChatPrompt prompt;
+    Prompt prompt;
     int dropped = 0;  // of the oldest turns, to make room
   };
 

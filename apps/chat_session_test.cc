@@ -12,9 +12,9 @@ class SessionTest : public ::testing::Test {
  protected:
   ChatSession session(ChatLimits limits) {
     return ChatSession(
-        [this](const json::array& messages) -> Result<ChatPrompt> {
+        [this](const json::array& messages) -> Result<Prompt> {
           last_ = messages;
-          ChatPrompt prompt;
+          Prompt prompt;
           for (const json::value& message : messages) {
             const json::string& text = message.at("content").as_string();
             if (text == "refuse") return invalid_argument("the template refuses");

@@ -21,6 +21,7 @@ void add_pull(CLI::App& app, int& exit_code);
 void add_ls(CLI::App& app, int& exit_code);
 void add_rm(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_serve(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
 
 }  // namespace strata::apps

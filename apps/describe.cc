@@ -187,4 +187,15 @@ json::object describe(const ModelManifest& manifest, bool with_tensors) {
   return out;
 }
 
+json::object metadata_json(const ModelManifest& manifest, bool with_lists) {
+  const Metadata& metadata = manifest.metadata();
+  json::object out;
+  for (const std::string_view key : metadata.keys()) {
+    const MetadataEntry* const entry = metadata.find(key);
+    const bool is_list = std::holds_alternative<MetadataArray>(entry->value);
+    out[json_text(key)] = is_list && !with_lists ? json::value(nullptr) : value_of(*entry);
+  }
+  return out;
+}
+
 }  // namespace strata::apps

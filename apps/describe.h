@@ -11,4 +11,7 @@ namespace strata::apps {
 // floats that are not finite become strings. Keys that the file lacks are left out.
 boost::json::object describe(const ModelManifest& manifest, bool with_tensors);
 
+// Every key of the file, by its name; lists only `with_lists`, else null.
+boost::json::object metadata_json(const ModelManifest& manifest, bool with_lists);
+
 }  // namespace strata::apps

@@ -10,6 +10,7 @@
 #include "base/memory_ledger.h"
 #include "base/printable.h"
 #include "chat_loop.h"
+#include "chat_session.h"
 #include "commands.h"
 #include "options.h"
 #include "probe/machine.h"
@@ -61,7 +62,7 @@ class OneAnswer {
       : model_(model), options_(options), sampling_(std::move(sampling)), interrupts_(interrupts) {}
 
   Result<int> run(std::string_view text) {
-    STRATA_ASSIGN(ChatPrompt prompt, make_prompt(text));
+    STRATA_ASSIGN(Prompt prompt, make_prompt(text));
     const ThinkingTags tags = uses_template() ? model_.thinking_tags() : ThinkingTags();
     const bool terminal = isatty(STDOUT_FILENO) == 1;
     Printer printer(descriptor_out(STDOUT_FILENO),
@@ -90,7 +91,7 @@ class OneAnswer {
  private:
   bool uses_template() const { return model_.chat && !options_.raw; }
 
-  Result<ChatPrompt> make_prompt(std::string_view text) const {
+  Result<Prompt> make_prompt(std::string_view text) const {
     if (!uses_template()) {
       if (!options_.raw) say("note: no chat template: this completes the text\n");
       if (!options_.settings.system.empty())

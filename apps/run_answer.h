@@ -25,8 +25,9 @@ inline bool ended_at_once(const Ending& ending, const AnswerText& answer) {
 struct Timing {
   std::int64_t prompt_tokens = 0;
   std::int64_t generated = 0;
-  double prompt_seconds = 0;  // until the first token, or the end where there is none
-  double generation_seconds = 0;
+  std::int64_t timed = 0;         // of these, without the first, which a prompt's computation gives
+  double prompt_seconds = 0;      // until the first token, or the end where there is none
+  double generation_seconds = 0;  // of the timed ones
 
   Timing& operator+=(const Timing& other);
 };

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 
 #include "base/file.h"
 #include "base/printable.h"
@@ -16,8 +14,6 @@
 namespace strata::apps {
 namespace {
 
-// Texts with fewer bytes per token of the context are tokenized without a look at the vocabulary.
-constexpr std::size_t kLeastTokenBytesTried = 16;
 constexpr Bytes kMostTemplateBytes = 4 * kMiB;
 
 Result<std::string> read_template(const std::string& path) {
@@ -41,15 +37,6 @@ Result<std::optional<ChatTemplate>> find_template(const Metadata& metadata,
   auto made = ChatTemplate::from_metadata(metadata);
   if (!made.ok()) return made.status().with_context("the model's chat template");
   return std::optional(std::move(*made));
-}
-
-std::string local_time() {
-  const std::time_t time = std::time(nullptr);
-  std::tm parts{};
-  localtime_r(&time, &parts);
-  char text[32] = "";
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  return text;
 }
 
 }  // namespace
@@ -85,53 +72,19 @@ Status TalkingModel::load(const EngineOptions& options, Interrupts& interrupts) 
   if (tokenizer->vocabulary_size() > engine->vocabulary())
     return corrupt("the file names {} tokens but the model computes only {}",
                    tokenizer->vocabulary_size(), engine->vocabulary());
+  prompts = std::make_unique<PromptMaker>(*tokenizer, chat ? &*chat : nullptr, engine->context());
   return {};
 }
 
-std::vector<TokenId> TalkingModel::stop_tokens() const {
-  std::vector<TokenId> tokens;
-  for (TokenId id = 0; id < tokenizer->vocabulary_size(); ++id)
-    if (tokenizer->is_end_of_generation(id)) tokens.push_back(id);
-  return tokens;
-}
-
-Status TalkingModel::check_room(std::size_t bytes) const {
-  const auto context = static_cast<std::size_t>(engine->context());
-  if (bytes <= context * kLeastTokenBytesTried) return {};
-  std::size_t longest = kLeastTokenBytesTried;
-  for (TokenId id = 0; id < tokenizer->vocabulary_size(); ++id)
-    longest = std::max(longest, tokenizer->token_bytes(id, true).size());
-  if (bytes <= context * longest) return {};
-  return invalid_argument(
-      "the prompt has {} bytes, more than the context of {} tokens can hold; shorten it or ask for "
-      "a larger --context",
-      bytes, context);
-}
-
-Result<ChatPrompt> TalkingModel::render(const boost::json::array& messages,
-                                        std::optional<bool> think) const {
+Result<Prompt> TalkingModel::render(const boost::json::array& messages,
+                                    std::optional<bool> think) const {
   ChatInputs inputs{{"messages", messages}, {"add_generation_prompt", true}, {"now", local_time()}};
   if (think && !chat->thinking().switched_by.empty()) inputs[chat->thinking().switched_by] = *think;
-  STRATA_ASSIGN(const std::vector<RenderedSpan> rendered, chat->render(inputs));
-  std::vector<TextSpan> spans;
-  std::size_t bytes = 0;
-  for (const RenderedSpan& span : rendered) {
-    spans.push_back({span.text, !span.content});
-    bytes += span.text.size();
-  }
-  STRATA_TRY(check_room(bytes));
-  ChatPrompt prompt;
-  STRATA_ASSIGN(prompt.tokens, tokenizer->encode(spans, {.add_bos = true, .add_eos = false}));
-  prompt.starts_thinking = chat->opens_thinking(rendered);
-  return prompt;
+  return prompts->chat(inputs);
 }
 
-Result<ChatPrompt> TalkingModel::plain(std::string_view text, bool control_tokens) const {
-  STRATA_TRY(check_room(text.size()));
-  ChatPrompt prompt;
-  STRATA_ASSIGN(prompt.tokens,
-                tokenizer->encode(text, control_tokens, {.add_bos = true, .add_eos = false}));
-  return prompt;
+Result<Prompt> TalkingModel::plain(std::string_view text, bool control_tokens) const {
+  return prompts->text(text, control_tokens);
 }
 
 }  // namespace strata::apps

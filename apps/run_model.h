@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "chat_session.h"
 #include "engine/engine.h"
 #include "run_interrupts.h"
 #include "text/chat.h"
+#include "text/prompt.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace strata::apps {
@@ -21,6 +21,7 @@ struct TalkingModel {
   std::unique_ptr<const Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat;
   std::unique_ptr<Engine> engine;
+  std::unique_ptr<PromptMaker> prompts;
   double load_seconds = 0;
 
   // `name`: a path, or a cached model's name. `template_file` replaces the file's own template;
@@ -31,15 +32,13 @@ struct TalkingModel {
   Status load(const EngineOptions& options, Interrupts& interrupts);
 
   // Every token that ends an answer.
-  std::vector<TokenId> stop_tokens() const;
+  std::vector<TokenId> stop_tokens() const { return end_tokens(*tokenizer); }
 
-  // REQUIRES: chat. `think`: for templates that know a switch.
-  Result<ChatPrompt> render(const boost::json::array& messages, std::optional<bool> think) const;
+  // REQUIRES for both: it is loaded. For the first also: chat. `think`: for templates that know a
+  // switch.
+  Result<Prompt> render(const boost::json::array& messages, std::optional<bool> think) const;
   // `control_tokens`: the text may hold some.
-  Result<ChatPrompt> plain(std::string_view text, bool control_tokens) const;
-
-  // Refuses a text that no tokens the context has room for could spell, before tokenizing it.
-  Status check_room(std::size_t bytes) const;
+  Result<Prompt> plain(std::string_view text, bool control_tokens) const;
 
   // Of the answers; none without a template.
   ThinkingTags thinking_tags() const { return chat ? chat->thinking().tags : ThinkingTags(); }

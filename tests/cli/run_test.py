@@ -119,7 +119,7 @@ class OneAnswer(unittest.TestCase):
                 (["-hf", "a/b"], b"-hf is no option of strata; fetch the model"),
                 (["-m", TINY, "-p", "hi"], b"-m is no option of strata; the model is"),
                 (["chat"], b"strata run MODEL without a prompt is a chat"),
-                (["serve"], b"no command 'serve'; strata --help lists all"),
+                (["quantise"], b"no command 'quantise'; strata --help lists all"),
                 (["show", ""], b"the name of the model is empty"),
                 (["run", "", "hi"], b"the name of the model is empty")]:
             done = strata(*arguments)

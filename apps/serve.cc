@@ -1,0 +1,189 @@
+// strata serve: models over HTTP, for one person or many.
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "base/file.h"
+#include "base/printable.h"
+#include "commands.h"
+#include "describe.h"
+#include "model_stores.h"
+#include "options.h"
+#include "probe/machine.h"
+#include "sampling_settings.h"
+#include "say.h"
+#include "serve/service.h"
+#include "serve_options.h"
+#include "version.h"
+
+namespace strata::apps {
+namespace {
+
+namespace fs = std::filesystem;
+using serve::ModelFile;
+
+constexpr double kDefaultMemoryShare = 0.9;
+
+std::string size_name(std::uint64_t parameters) {
+  const auto count = static_cast<double>(parameters);
+  if (count >= 1e9) return fmt::format("{:.1f}B", count / 1e9);
+  return fmt::format("{:.0f}M", count / 1e6);
+}
+
+// What clients and people like to know of a file, without loading its weights.
+Result<ModelFile> file_of(const std::string& path, const std::string& name) {
+  STRATA_ASSIGN(const ModelManifest manifest, ModelManifest::open(path));
+  ModelFile file;
+  file.name = name;
+  file.path = path;
+  const boost::json::object all = describe(manifest, false);
+  std::map<std::string, std::uint64_t> formats;
+  if (const auto* bytes = all.if_contains("file_bytes"))
+    file.bytes = bytes->to_number<std::uint64_t>();
+  if (const auto* parameters = all.if_contains("parameters"))
+    file.parameter_size = size_name(parameters->to_number<std::uint64_t>());
+  if (const auto* list = all.if_contains("formats"))
+    for (const auto& each : list->as_array()) {
+      const boost::json::object& format = each.as_object();
+      formats[std::string(format.at("format").as_string())] =
+          format.at("bytes").to_number<std::uint64_t>();
+    }
+  if (!formats.empty())
+    file.quantization =
+        std::ranges::max_element(formats, {}, [](const auto& of) { return of.second; })->first;
+  file.architecture = std::string(manifest.architecture());
+  std::error_code error;
+  const auto written = fs::last_write_time(path, error);
+  if (!error)
+    file.modified_at = std::chrono::duration_cast<std::chrono::seconds>(
+                           std::chrono::file_clock::to_sys(written).time_since_epoch())
+                           .count();
+  return file;
+}
+
+// Names by which clients call models: those of files, or "name=model" on the command line.
+Result<std::vector<ModelFile>> configured_files(const std::vector<std::string>& models) {
+  std::vector<ModelFile> files;
+  for (const std::string& each : models) {
+    const std::size_t equals = each.find('=');
+    const bool named = equals != std::string::npos && !fs::exists(each);
+    const std::string model = named ? each.substr(equals + 1) : each;
+    STRATA_ASSIGN(const std::string path, find_model(model));
+    const std::string name = named ? each.substr(0, equals) : fs::path(path).stem().string();
+    if (name.empty()) return invalid_argument("'{}' names no model", printable(each));
+    const bool taken = std::ranges::any_of(files, [&](const auto& f) { return f.name == name; });
+    if (taken)
+      return invalid_argument("two models are called {}; say NAME={} for one of them",
+                              printable(name), printable(model));
+    STRATA_ASSIGN(ModelFile file, file_of(path, replace_invalid_utf8(name)));
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+// Of the caches alone: a client must not name files.
+Result<ModelFile> find_in_caches(const std::string& name) {
+  const StoredModels stored = list_models(user_stores());
+  auto chosen = choose_model(stored.models, name, Naming::kFull);
+  if (chosen.status().code() == StatusCode::kNotFound)
+    chosen = choose_model(stored.models, name, Naming::kShort);
+  STRATA_TRY(chosen.status());
+  return file_of(chosen->path, chosen->name);
+}
+
+SamplingParams sampling_defaults(const Metadata& metadata, std::int32_t vocabulary) {
+  SamplingSettings settings;
+  for (const std::string& note : settings.take_from_file(metadata, vocabulary))
+    say("note: {}\n", note);
+  return settings.params;
+}
+
+// SIGINT and SIGTERM end the server; they are taken by one thread that waits for them.
+sigset_t ending_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+void print_addresses(const std::string& url, const std::vector<ModelFile>& files) {
+  const std::string& name = files.front().name;
+  say("Serving on {}\n", url);
+  for (const ModelFile& file : files)
+    say("  {} ({}, {}, {})\n", printable(file.name), file.architecture, file.parameter_size,
+        file.quantization);
+  say("OpenAI base URL: {}/v1    Ollama host: {}    metrics: {}/metrics\n\n", url, url, url);
+  say("  curl {}/v1/chat/completions -d '{{\"model\": \"{}\", \"messages\": "
+      "[{{\"role\": \"user\", \"content\": \"Hello!\"}}]}}'\n",
+      url, printable(name));
+  say("  OLLAMA_HOST={} ollama run {}\n\n", url, printable(name));
+}
+
+serve::ModelsOptions models_options(const ServeOptions& options, std::vector<ModelFile> files) {
+  serve::ModelsOptions models;
+  models.files = std::move(files);
+  models.find = find_in_caches;
+  models.engine = options.engine;
+  if (models.engine.memory == 0)
+    models.engine.memory = static_cast<Bytes>(
+        kDefaultMemoryShare * static_cast<double>(probe_machine().memory_available));
+  models.engine.running = options.parallel;
+  models.engine.sequences = options.sequences;
+  models.engine.logit_rows = std::max(models.engine.logit_rows, options.parallel);
+  models.engine.step_rows = std::max(models.engine.step_rows, models.engine.logit_rows + 1);
+  models.engine.queue = options.queue;
+  models.engine.prefix_cache = !options.no_prefix_cache;
+  models.keep_alive = options.keep_alive;
+  models.sampling = sampling_defaults;
+  models.log = [](const std::string& line) { say("{}\n", printable(line)); };
+  return models;
+}
+
+Result<int> run(const ServeOptions& options) {
+  STRATA_ASSIGN(const std::vector<ModelFile> files, configured_files(options.models));
+  STRATA_ASSIGN(http::ServerOptions http, http_options(options));
+  const sigset_t signals = ending_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  serve::Service service(models_options(options, files),
+                         {std::string(program_version()), metadata_json});
+  serve::Router router;
+  add_openai(router, service);
+  add_ollama(router, service);
+  add_native(router, service);
+  add_registry(router, service);
+  STRATA_ASSIGN(const std::unique_ptr<http::Server> server,
+                http::Server::start(http, [&router](http::HttpRequest request,
+                                                    std::shared_ptr<http::Exchange> exchange) {
+                  router.handle(std::move(request), std::move(exchange));
+                }));
+  if (!options.lazy)
+    service.models().acquire(files.front().name, options.keep_alive, [](const auto&) {});
+  const std::string host = options.address.find(':') == std::string::npos
+                               ? options.address
+                               : "[" + options.address + "]";
+  print_addresses(fmt::format("http://{}:{}", host, server->port()), files);
+  int signal = 0;
+  sigwait(&signals, &signal);
+  say("Stopping: requests under way have {} s to end.\n", options.grace.count());
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends the program at once
+  server->stop(options.grace);
+  return 0;
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<ServeOptions>();
+  CLI::App* command = app.add_subcommand("serve", "Serve models over HTTP");
+  add_serve_options(*command, *options);
+  set_action(*command, exit_code, [options] { return run(*options); });
+}
+
+}  // namespace strata::apps

@@ -1,0 +1,140 @@
+#include "serve_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/file.h"
+#include "base/printable.h"
+#include "options.h"
+#include "serve/ollama_request.h"
+
+namespace strata::apps {
+namespace {
+
+constexpr Bytes kMostKeyBytes = kMiB;
+constexpr std::string_view kEnvironmentPrefix = "STRATA_SERVE_";
+
+std::string environment_name(std::string_view option) {
+  std::string name(kEnvironmentPrefix);
+  for (const char c : option)
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+// CLI11 asks the environment itself.
+void name_in_environment(CLI::App& command) {
+  for (CLI::Option* const option : command.get_options()) {
+    const auto& names = option->get_lnames();
+    if (names.empty() || names.front() == "help" || names.front() == "config") continue;
+    option->envname(environment_name(names.front()));
+  }
+}
+
+void add_network_options(CLI::App& command, ServeOptions& options) {
+  command.add_option("--host", options.address, "Address to listen on")
+      ->capture_default_str()
+      ->check(refuse_empty);
+  command.add_option("--port", options.port, "Port; 0: any free one")->capture_default_str();
+  command
+      .add_option("--api-keys", options.key_file,
+                  "File of keys, one per line, of which clients must send one")
+      ->check(refuse_empty);
+  command
+      .add_option("--allow-host", options.hosts,
+                  "Name by which clients may call this machine, besides loopback ones; *: any")
+      ->delimiter(',');
+  command
+      .add_option("--allow-origin", options.origins,
+                  "Origin whose pages may ask, besides loopback ones; *: any")
+      ->delimiter(',');
+  command.add_option("--connections", options.connections, "Connections at a time")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command
+      .add_option_function<double>(
+          "--grace",
+          [&options](const double& seconds) {
+            options.grace = std::chrono::seconds(static_cast<std::int64_t>(seconds));
+          },
+          "Seconds that requests have to end when the server stops")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->default_str("30");
+}
+
+void add_model_options(CLI::App& command, ServeOptions& options) {
+  command.add_option("--parallel", options.parallel, "Sequences computed at a time")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command
+      .add_option("--sequences", options.sequences,
+                  "Sequences of full context that the cache should have room for")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command.add_option("--queue", options.queue, "Requests of a model that may wait; more get 503")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command
+      .add_option_function<std::string>(
+          "--keep-alive",
+          [&options](const std::string& text) {
+            const auto parsed = serve::parse_duration(text);
+            if (!parsed) throw CLI::ValidationError("--keep-alive", "write for example 5m or -1");
+            options.keep_alive = *parsed;
+          },
+          "How long a model stays loaded without requests; -1: for ever")
+      ->default_str("5m");
+  command.add_flag("--lazy", options.lazy, "Load no model before the first request for it");
+  command.add_flag("--no-prefix-cache", options.no_prefix_cache,
+                   "Keep nothing of prompts that begin alike");
+}
+
+}  // namespace
+
+void add_serve_options(CLI::App& command, ServeOptions& options) {
+  command
+      .add_option("model", options.models,
+                  "GGUF files or names of cached models, also as NAME=MODEL; the first is loaded "
+                  "at once, others when asked for")
+      ->required();
+  add_network_options(command, options);
+  add_model_options(command, options);
+  add_engine_options(command, options.engine);
+  command.set_config("--config", "", "TOML file of these options");
+  name_in_environment(command);
+}
+
+Result<std::vector<std::string>> read_keys(const std::string& path) {
+  STRATA_ASSIGN(const File file, File::open(path));
+  if (file.size() > kMostKeyBytes)
+    return invalid_argument("{} is too large for a file of keys", printable(path));
+  std::string text(static_cast<std::size_t>(file.size()), '\0');
+  STRATA_TRY(file.read_exactly(0, {reinterpret_cast<std::uint8_t*>(text.data()), text.size()}));
+  std::vector<std::string> keys;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    at = end + 1;
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0)
+      line.pop_back();
+    if (!line.empty() && line.front() != '#') keys.push_back(std::move(line));
+  }
+  if (keys.empty()) return invalid_argument("{} holds no key", printable(path));
+  return keys;
+}
+
+Result<http::ServerOptions> http_options(const ServeOptions& options) {
+  http::ServerOptions http;
+  http.address = options.address;
+  http.port = options.port;
+  http.max_connections = options.connections;
+  http.allowed_hosts = options.hosts;
+  http.allowed_origins = options.origins;
+  if (!options.key_file.empty()) {
+    STRATA_ASSIGN(http.api_keys, read_keys(options.key_file));
+  }
+  return http;
+}
+
+}  // namespace strata::apps

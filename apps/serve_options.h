@@ -1,0 +1,42 @@
+// What `strata serve` can be told: by options, a file, or the environment.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/engine.h"
+#include "serve/http/server.h"
+
+namespace strata::apps {
+
+struct ServeOptions {
+  std::vector<std::string> models;
+  std::string address = "127.0.0.1";
+  std::uint16_t port = 8080;
+  std::int32_t parallel = 64;  // sequences computed at a time
+  std::int32_t sequences = 4;  // of full context that the cache has room for
+  std::size_t queue = 1024;
+  std::chrono::milliseconds keep_alive{std::chrono::minutes(5)};
+  std::chrono::seconds grace{30};
+  bool lazy = false;  // no model is loaded before a request
+  bool no_prefix_cache = false;
+  std::string key_file;
+  std::vector<std::string> hosts, origins;
+  std::size_t connections = 1024;
+  EngineOptions engine;
+};
+
+// Every option may also stand in the file of --config (TOML), and in the environment as
+// STRATA_SERVE_ and its name.
+void add_serve_options(CLI::App& command, ServeOptions& options);
+
+// Reads the file of keys.
+Result<http::ServerOptions> http_options(const ServeOptions& options);
+
+// The keys of a file: one per line; blank lines and those that begin with # are none.
+Result<std::vector<std::string>> read_keys(const std::string& path);
+
+}  // namespace strata::apps

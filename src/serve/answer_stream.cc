@@ -1,0 +1,171 @@
+#include "serve/answer_stream.h"
+
+#include <algorithm>
+
+namespace strata::serve {
+namespace {
+
+double seconds_between(Clock::time_point start, Clock::time_point end) {
+  return std::chrono::duration<double>(end - start).count();
+}
+
+}  // namespace
+
+AnswerStream::AnswerStream(AnswerSetup setup)
+    : setup_(std::move(setup)), unfinished_(static_cast<std::size_t>(setup_.choices)) {
+  for (std::int32_t i = 0; i < setup_.choices; ++i)
+    choices_.push_back({AnswerText(*setup_.tokenizer, setup_.text)});
+  for (const TokenId token : setup_.prompt) prompt_.push_back({token, {}});
+  usage_.prompt_tokens = setup_.prompt_tokens;
+  start_ = first_token_ = last_token_ = setup_.arrival;
+}
+
+void AnswerStream::started(RequestId id) {
+  const std::lock_guard lock(mutex_);
+  id_ = id;
+  if (cancelled_) setup_.engine->cancel(id);
+}
+
+void AnswerStream::cancel() {
+  const std::lock_guard lock(mutex_);
+  if (cancelled_) return;
+  cancelled_ = true;
+  if (id_) setup_.engine->cancel(*id_);
+}
+
+SlotInfo AnswerStream::slot() const {
+  SlotInfo info;
+  {
+    const std::lock_guard lock(mutex_);
+    if (id_) info.id = *id_;
+  }
+  info.prompt_tokens = setup_.prompt_tokens;
+  info.prompt_computed = std::max(computed_.load(), cached_.load());
+  info.cached_tokens = cached_.load();
+  info.completion_tokens = made_.load();
+  info.first_difference = difference_.load();
+  info.age_seconds = seconds_between(setup_.arrival, Clock::now());
+  info.state = closed_.load()               ? "done"
+               : info.completion_tokens > 0 ? "generating"
+               : info.prompt_computed > 0   ? "prompt"
+                                            : "queued";
+  return info;
+}
+
+std::vector<LogProbability> AnswerStream::report(Position position,
+                                                 std::span<const float> logits) const {
+  const auto next = static_cast<std::size_t>(position) + 1;
+  if (next >= setup_.prompt.size()) return {};
+  return log_probabilities(logits, setup_.prompt[next], setup_.prompt_top);
+}
+
+void AnswerStream::open() {
+  if (opened_) return;
+  opened_ = true;
+  if (setup_.stream) setup_.exchange->start_stream(std::move(*setup_.stream));
+}
+
+void AnswerStream::on_start(const PromptStart& start, Clock::time_point time) {
+  start_ = time;
+  usage_.cached_tokens = start.cached;
+  usage_.first_difference = start.first_difference;
+  cached_.store(start.cached);
+  difference_.store(start.first_difference);
+  usage_.queued_seconds = start.queued_seconds;
+  setup_.metrics->request_started(start.queued_seconds, usage_.prompt_tokens, start.cached);
+}
+
+void AnswerStream::on_prompt_logprobs(std::vector<LogProbability> logprobs) {
+  // The first token has none.
+  if (++reported_ < prompt_.size()) prompt_[reported_].logprobs = std::move(logprobs);
+}
+
+void AnswerStream::begin(ClientStream& client) {
+  if (begun_) return;
+  begun_ = true;
+  if (!prompt_.empty()) setup_.writer->prompt(prompt_, client);
+}
+
+void AnswerStream::on_token(std::int32_t index, TokenId token, std::vector<LogProbability> logprobs,
+                            Clock::time_point time, http::EventBatch& batch) {
+  if (over_) return;
+  if (usage_.completion_tokens == 0) {
+    first_token_ = time;
+    usage_.prompt_seconds = seconds_between(start_, time);
+    setup_.metrics->first_token(seconds_between(setup_.arrival, time));
+  } else {
+    setup_.metrics->next_token(seconds_between(last_token_, time));
+  }
+  Choice& choice = choices_[static_cast<std::size_t>(index)];
+  if (choice.ended) return;
+  last_token_ = time;
+  made_.store(++usage_.completion_tokens);
+  ClientStream client(setup_.exchange, batch);
+  begin(client);
+  TokenEvent event{token, choice.text.push(token), std::move(logprobs)};
+  if (!event.delta.error.ok()) {
+    fail(Refusal(500, "tool_call_error", event.delta.error.message()), client);
+    return cancel();
+  }
+  setup_.writer->token(index, event, client);
+  if (!choice.text.stopped()) return;
+  end_choice(index, FinishReason::kStop, client);
+  if (std::ranges::all_of(choices_, &Choice::ended)) cancel();
+  end_if_all(time, client);
+}
+
+void AnswerStream::on_finish(std::int32_t index, FinishReason reason, const Status& status,
+                             Clock::time_point time, http::EventBatch& batch) {
+  Choice& choice = choices_[static_cast<std::size_t>(index)];
+  choice.finished = true;
+  --unfinished_;
+  ClientStream client(setup_.exchange, batch);
+  if (!over_ && !choice.ended) {
+    if (reason == FinishReason::kCancelled) {
+      fail(Refusal(503, "overloaded_error", "the server ended this request"), client);
+    } else if (reason == FinishReason::kError) {
+      fail(Refusal(status), client);
+    } else {
+      begin(client);
+      end_choice(index, reason, client);
+      end_if_all(time, client);
+    }
+  }
+  if (unfinished_ == 0) setup_.lease.reset();
+}
+
+void AnswerStream::end_choice(std::int32_t index, FinishReason reason, ClientStream& client) {
+  Choice& choice = choices_[static_cast<std::size_t>(index)];
+  choice.ended = true;
+  const bool complete = reason == FinishReason::kStop && !choice.text.stopped();
+  const AnswerDelta rest =
+      choice.text.finish(complete ? Detokenizer::End::kComplete : Detokenizer::End::kCut);
+  if (!rest.error.ok()) return fail(Refusal(500, "tool_call_error", rest.error.message()), client);
+  Ending ending = reason == FinishReason::kStop ? Ending::kStop : Ending::kLength;
+  if (ending == Ending::kStop && !choice.text.calls().empty()) ending = Ending::kToolCalls;
+  setup_.writer->end_choice(index, ending, rest, choice.text, client);
+}
+
+void AnswerStream::end_if_all(Clock::time_point time, ClientStream& client) {
+  if (over_ || !std::ranges::all_of(choices_, &Choice::ended)) return;
+  usage_.generation_seconds = seconds_between(first_token_, last_token_);
+  usage_.total_seconds = seconds_between(setup_.arrival, time);
+  setup_.writer->end(usage_, client);
+  close(RequestEnd::kDone);
+}
+
+void AnswerStream::fail(const Refusal& refusal, ClientStream& client) {
+  if (over_) return;
+  const bool gone = setup_.exchange->closed();
+  setup_.writer->fail(refusal, client);
+  close(gone ? RequestEnd::kDisconnected : RequestEnd::kFailed);
+}
+
+void AnswerStream::close(RequestEnd end) {
+  over_ = true;
+  closed_.store(true);
+  setup_.metrics->request_ended(end, seconds_between(setup_.arrival, Clock::now()),
+                                usage_.prompt_tokens, usage_.completion_tokens);
+}
+
+}  // namespace strata::serve

@@ -1,0 +1,166 @@
+#include "serve/generation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+
+#include "serve/output_constraint.h"
+#include "text/sequence_breakers.h"
+
+namespace strata::serve {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::int32_t kMostTopLogprobs = 20;
+constexpr std::size_t kMostBreakers = 64;
+constexpr double kLargest = 1e18;
+
+Refusal bad_field(const std::string& field, std::string_view what) {
+  return Refusal(400, "invalid_request_error", fmt::format("`{}` {}", field, what), field);
+}
+
+Refusal exceeds_context(std::size_t prompt, std::int32_t context) {
+  Refusal refusal(
+      400, "exceed_context_size_error",
+      fmt::format("the prompt has {} tokens, more than the context of {} holds beside an "
+                  "answer; shorten it or start the server with a larger --context",
+                  prompt, context));
+  refusal.details = {{"n_prompt_tokens", prompt}, {"n_ctx", context}};
+  return refusal;
+}
+
+std::optional<Refusal> set_field(const SamplingField& field, Fields& fields,
+                                 SamplingParams& params) {
+  return std::visit(
+      [&](auto member) -> std::optional<Refusal> {
+        using T = std::remove_reference_t<decltype(params.*member)>;
+        if constexpr (std::is_same_v<T, std::uint64_t>) {
+          auto value = fields.integer(field.name, std::numeric_limits<std::int64_t>::min(),
+                                      std::numeric_limits<std::int64_t>::max());
+          if (!value.ok()) return value.status();
+          // -1 asks for a seed of the server's, as elsewhere.
+          if (*value && **value != -1) params.*member = static_cast<std::uint64_t>(**value);
+        } else if constexpr (std::is_same_v<T, std::int32_t>) {
+          auto value = fields.integer(field.name, static_cast<std::int64_t>(field.low),
+                                      static_cast<std::int64_t>(field.high));
+          if (!value.ok()) return value.status();
+          if (*value) params.*member = static_cast<std::int32_t>(**value);
+        } else {
+          auto value = fields.number(field.name, std::max(field.low, -kLargest),
+                                     std::min(field.high, kLargest));
+          if (!value.ok()) return value.status();
+          if (*value) params.*member = static_cast<float>(**value);
+        }
+        return std::nullopt;
+      },
+      field.member);
+}
+
+Answer<SamplingParams> sampling_of(const ServedModel& model, const Generation& generation) {
+  SamplingParams params = model.sampling();
+  params.seed = std::random_device{}();
+  Fields fields(generation.sampling, generation.sampling_path);
+  for (const SamplingField& field : sampling_fields())
+    if (auto refusal = set_field(field, fields, params)) return *refusal;
+  STRATA_ASSIGN(const auto order, fields.text("samplers"));
+  if (order) {
+    STRATA_ASSIGN(params.order, parse_sampling_order(*order));
+  }
+  STRATA_ASSIGN(auto breakers, fields.texts("dry_sequence_breakers", kMostBreakers));
+  if (params.dry_multiplier != 0) {
+    if (breakers.empty()) breakers = {"\n", ":", "\"", "*"};
+    STRATA_ASSIGN(params.dry_breakers, sequence_breakers(model.tokenizer(), std::move(breakers)));
+  }
+  params.logit_bias = generation.logit_bias;
+  STRATA_TRY(params.validate(model.engine().vocabulary()));
+  return params;
+}
+
+ChatInputs inputs_of(const ServedModel& model, const Generation& generation) {
+  ChatInputs inputs = generation.template_inputs;
+  inputs["messages"] = generation.messages;
+  if (generation.tool_choice.mode != ToolChoice::Mode::kNone && !generation.tools.empty())
+    inputs["tools"] = generation.tool_list;
+  inputs["add_generation_prompt"] = true;
+  inputs["now"] = local_time();
+  const std::string& switched_by = model.chat()->thinking().switched_by;
+  if (generation.think && !switched_by.empty()) inputs[switched_by] = *generation.think;
+  return inputs;
+}
+
+// Clients of one address take turns unless they say who they are.
+std::uint64_t client_number(const std::string& client) { return std::hash<std::string>{}(client); }
+
+}  // namespace
+
+void take_sampling(Fields& fields, const json::object& object, Generation& generation) {
+  const auto take = [&](std::string_view name) {
+    fields.accept({name});
+    if (const json::value* value = object.if_contains(name)) generation.sampling[name] = *value;
+  };
+  for (const SamplingField& field : sampling_fields()) take(field.name);
+  take("samplers");
+  take("dry_sequence_breakers");
+}
+
+Answer<Prompt> prompt_of(const ServedModel& model, const Generation& generation) {
+  switch (generation.source) {
+    case Generation::Source::kTokens: {
+      for (const TokenId token : generation.tokens)
+        if (token < 0 || token >= model.engine().vocabulary())
+          return bad_field("prompt", "contains tokens that the model does not have");
+      return Prompt{generation.tokens, false};
+    }
+    case Generation::Source::kText: {
+      STRATA_ASSIGN(Prompt prompt, model.prompts().text(generation.text, true));
+      return prompt;
+    }
+    case Generation::Source::kMessages: break;
+  }
+  if (model.chat() == nullptr)
+    return unsupported("the model {} has no chat template, so it takes completions only",
+                       model.file().name);
+  STRATA_ASSIGN(Prompt prompt, model.prompts().chat(inputs_of(model, generation)));
+  return prompt;
+}
+
+Answer<Prepared> prepare(const ServedModel& model, Generation generation) {
+  STRATA_ASSIGN(Prompt prompt, prompt_of(model, generation));
+  const std::int32_t context = model.engine().context();
+  if (prompt.tokens.empty()) return bad_field("prompt", "is empty");
+  if (prompt.tokens.size() + (generation.max_tokens == 0 ? 0 : 1) >
+      static_cast<std::size_t>(context))
+    return exceeds_context(prompt.tokens.size(), context);
+  Prepared out;
+  Request& request = out.request;
+  STRATA_ASSIGN(request.sampling, sampling_of(model, generation));
+  STRATA_ASSIGN(request.constraint, constraint_of(model, generation, prompt.starts_thinking));
+  request.max_tokens = generation.max_tokens;
+  request.choices = generation.choices;
+  if (!generation.ignore_end) request.stop_tokens = model.end_tokens();
+  request.priority = generation.priority;
+  request.client = client_number(generation.client);
+  request.cache_salt = generation.cache_salt;
+  request.top_logprobs = std::min(generation.top_logprobs, kMostTopLogprobs);
+  if (generation.report_prompt) out.reported_prompt = prompt.tokens;
+  if (generation.prompt_logprobs) {
+    for (std::size_t i = 0; i + 1 < prompt.tokens.size(); ++i)
+      request.logit_positions.push_back(static_cast<Position>(i));
+  }
+  request.tokens = std::move(prompt.tokens);
+  out.text.stops = std::move(generation.stops);
+  out.text.starts_thinking = prompt.starts_thinking;
+  if (generation.source == Generation::Source::kMessages) {
+    out.text.tags = model.chat()->thinking().tags;
+    if (generation.tool_choice.mode != ToolChoice::Mode::kNone && !generation.tools.empty()) {
+      out.text.tool_style = model.chat()->tool_style();
+      out.text.tools = std::move(generation.tools);
+    }
+  }
+  return out;
+}
+
+}  // namespace strata::serve

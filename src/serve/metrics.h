@@ -1,0 +1,74 @@
+// Counters and distributions of the server, in the text format of Prometheus. Names are vLLM's
+// where it has one for the same thing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace strata::serve {
+
+enum class RequestEnd : std::uint8_t { kDone, kFailed, kDisconnected };
+
+// Counts of values up to each bound, and their sum.
+class Histogram {
+ public:
+  explicit Histogram(std::span<const double> bounds)
+      : bounds_(bounds.begin(), bounds.end()), counts_(bounds.size() + 1) {}
+
+  void add(double value);
+  // The lines of one metric but its HELP and TYPE.
+  std::string text(std::string_view name) const;
+  // About the value that `share` of all lie below, from the bounds around it; 0 where there is
+  // none.
+  double quantile(double share) const;
+
+ private:
+  std::vector<double> bounds_;
+  std::vector<std::uint64_t> counts_;  // per interval; the last is beyond all bounds
+  std::uint64_t count_ = 0;
+  double sum_ = 0;
+};
+
+// Thread-safe.
+class Metrics {
+ public:
+  void request_arrived();
+  void request_refused();
+  void request_started(double queued_seconds, std::int64_t prompt_tokens, std::int64_t cached);
+  void first_token(double seconds);
+  void next_token(double seconds);
+  void request_ended(RequestEnd end, double seconds, std::int64_t prompt, std::int64_t completion);
+
+  std::string text() const;
+
+  struct Counts {
+    std::uint64_t arrived = 0, refused = 0, done = 0, failed = 0, disconnected = 0;
+    std::uint64_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
+  };
+  Counts counts() const;
+  double queued_quantile(double share) const;
+
+ private:
+  static constexpr std::array kShort = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1,
+                                        0.15,  0.2,    0.3,   0.4,  0.5,   0.75, 1.0,   2.5};
+  static constexpr std::array kLong = {0.001, 0.01, 0.05, 0.1,  0.25, 0.5,   1.0,  2.5,
+                                       5.0,   10.0, 20.0, 40.0, 80.0, 160.0, 640.0};
+  static constexpr std::array kTokens = {1.0,   2.0,   5.0,    10.0,   20.0,   50.0,    100.0,
+                                         200.0, 500.0, 1000.0, 2000.0, 5000.0, 10000.0, 50000.0};
+
+  mutable std::mutex mutex_;
+  Counts counts_;
+  Histogram first_token_{kLong}, next_token_{kShort}, end_to_end_{kLong}, queued_{kLong};
+  Histogram prompt_{kTokens}, completion_{kTokens};
+};
+
+// HELP, TYPE and value of a single number. `labels` as {model="x"} or empty.
+std::string metric_line(std::string_view name, std::string_view kind, std::string_view help,
+                        std::string_view labels, double value);
+
+}  // namespace strata::serve

@@ -1,0 +1,77 @@
+// A model as the server has it: an engine, its texts, and the thread that brings answers out.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "grammar/token_masks.h"
+#include "grammar/token_table.h"
+#include "serve/delivery.h"
+#include "text/chat.h"
+#include "text/prompt.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace strata::serve {
+
+struct ModelFile {
+  std::string name;  // what clients call it
+  std::string path;
+  Bytes bytes = 0;
+  std::int64_t modified_at = 0;  // in seconds since 1970
+  // For people and clients; may be empty.
+  std::string architecture, parameter_size, quantization, digest;
+};
+
+// Of a file's recommendations, or else of the program.
+using SamplingDefaults = std::function<SamplingParams(const Metadata&, std::int32_t vocabulary)>;
+
+// Thread-safe.
+class ServedModel {
+ public:
+  static Result<std::unique_ptr<ServedModel>> load(ModelFile file, EngineOptions options,
+                                                   const SamplingDefaults& defaults);
+
+  const ModelFile& file() const { return file_; }
+  Engine& engine() const { return *engine_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const ChatTemplate* chat() const { return chat_ ? &*chat_ : nullptr; }
+  const PromptMaker& prompts() const { return *prompts_; }
+  const std::vector<TokenId>& end_tokens() const { return end_tokens_; }
+  const SamplingParams& sampling() const { return sampling_; }
+  double load_seconds() const { return load_seconds_; }
+  Bytes memory() const { return engine_->plan().total(); }
+
+  // Of the vocabulary, for grammars; made when first asked for.
+  std::shared_ptr<const TokenTable> tokens() const;
+
+  // Of the grammar that `key` names, made by `make` unless it is among those last used.
+  Result<std::shared_ptr<TokenMasks>> masks(const std::string& key,
+                                            const std::function<Result<Grammar>()>& make) const;
+
+  Delivery& delivery() const { return *delivery_; }
+
+ private:
+  ServedModel() = default;
+  std::string_view visible_bytes(TokenId id) const;
+
+  ModelFile file_;
+  std::unique_ptr<const Tokenizer> tokenizer_;
+  std::optional<ChatTemplate> chat_;
+  std::unique_ptr<Delivery> delivery_;  // outlives the engine, whose sinks write to it
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<PromptMaker> prompts_;
+  std::vector<TokenId> end_tokens_;
+  SamplingParams sampling_;
+  double load_seconds_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const TokenTable> tokens_;
+  mutable std::list<std::pair<std::string, std::shared_ptr<TokenMasks>>> masks_;  // last used first
+};
+
+}  // namespace strata::serve

@@ -1,0 +1,295 @@
+#include "serve/models.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/printable.h"
+
+namespace strata::serve {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+// Clients of Ollama write "name:latest" for "name".
+std::string plain_name(std::string_view name) {
+  constexpr std::string_view kLatest = ":latest";
+  if (name.ends_with(kLatest)) name.remove_suffix(kLatest.size());
+  return lower(name);
+}
+
+}  // namespace
+
+std::string_view to_string(ModelState state) {
+  switch (state) {
+    case ModelState::kUnloaded: return "unloaded";
+    case ModelState::kWaiting: return "waiting";
+    case ModelState::kLoading: return "loading";
+    case ModelState::kReady: return "ready";
+    case ModelState::kUnloading: return "unloading";
+  }
+  return "unknown";
+}
+
+ModelLease::~ModelLease() {
+  model_.reset();
+  models_.release(name_);
+}
+
+Models::Models(ModelsOptions options)
+    : options_(std::move(options)), budget_(options_.engine.memory) {
+  for (const ModelFile& file : options_.files) {
+    entries_.push_back(std::make_unique<Entry>());
+    entries_.back()->file = file;
+  }
+  thread_ = std::thread([this] { loop(); });
+}
+
+Models::~Models() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+const Models::Entry* Models::entry_named(const std::string& name) const {
+  if (name.empty()) return entries_.size() == 1 ? entries_.front().get() : nullptr;
+  const std::string wanted = plain_name(name);
+  for (const auto& entry : entries_)
+    if (lower(entry->file.name) == wanted) return entry.get();
+  // Else the one whose name begins so.
+  const Entry* found = nullptr;
+  for (const auto& entry : entries_) {
+    if (!lower(entry->file.name).starts_with(wanted)) continue;
+    if (found != nullptr) return nullptr;
+    found = entry.get();
+  }
+  return found;
+}
+
+Models::Entry* Models::entry_named(const std::string& name) {
+  return const_cast<Entry*>(std::as_const(*this).entry_named(name));
+}
+
+std::shared_ptr<ModelLease> Models::lease(Entry& entry) {
+  ++entry.users;
+  entry.last_used = Clock::now();
+  return std::make_shared<ModelLease>(*this, entry.file.name, entry.model);
+}
+
+void Models::acquire(const std::string& name, std::optional<KeepAlive> keep_alive,
+                     const Done& done) {
+  std::unique_lock lock(mutex_);
+  Entry* const entry = entry_named(name);
+  if (entry == nullptr) {
+    lock.unlock();
+    const std::string message =
+        name.empty() ? "name a `model`: this server has several"
+                     : fmt::format("there is no model '{}' here", printable(name, 200));
+    return done(Refusal(name.empty() ? 400 : 404,
+                        name.empty() ? "invalid_request_error" : "not_found_error", message,
+                        "model"));
+  }
+  entry->keep_alive = keep_alive.value_or(options_.keep_alive);
+  entry->unwanted = false;
+  if (entry->state == ModelState::kReady) {
+    auto leased = lease(*entry);
+    lock.unlock();
+    return done(std::move(leased));
+  }
+  entry->waiting.push_back(done);
+  if (entry->state == ModelState::kUnloaded) entry->state = ModelState::kWaiting;
+  wake_.notify_all();
+}
+
+void Models::load(const std::string& name, const Done& done) {
+  if (!options_.find || find(name)) return acquire(name, std::nullopt, done);
+  auto file = options_.find(name);
+  if (!file.ok()) return done(Refusal(file.status()));
+  {
+    const std::lock_guard lock(mutex_);
+    if (entry_named(file->name) == nullptr) {
+      entries_.push_back(std::make_unique<Entry>());
+      entries_.back()->file = *file;
+    }
+  }
+  acquire(file->name, std::nullopt, done);
+}
+
+Status Models::unload(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  Entry* const entry = entry_named(name);
+  if (entry == nullptr) return not_found("there is no model '{}' here", printable(name, 200));
+  entry->unwanted = true;
+  wake_.notify_all();
+  return {};
+}
+
+void Models::release(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  Entry* const entry = entry_named(name);
+  if (entry == nullptr) return;
+  --entry->users;
+  entry->last_used = Clock::now();
+  wake_.notify_all();
+}
+
+ModelStatus Models::status_of(const Entry& entry) const {
+  ModelStatus status{entry.file, entry.state, entry.model, entry.users, KeepAlive(0), entry.error};
+  if (entry.keep_alive < KeepAlive(0))
+    status.expires_in = kForever;
+  else if (entry.state == ModelState::kReady)
+    status.expires_in = std::max(
+        KeepAlive(0),
+        std::chrono::duration_cast<KeepAlive>(entry.last_used + entry.keep_alive - Clock::now()));
+  return status;
+}
+
+std::vector<ModelStatus> Models::list() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ModelStatus> out;
+  for (const auto& entry : entries_) out.push_back(status_of(*entry));
+  return out;
+}
+
+std::optional<ModelStatus> Models::find(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const Entry* const entry = entry_named(name);
+  if (entry == nullptr) return std::nullopt;
+  return status_of(*entry);
+}
+
+bool Models::starting() const {
+  const std::lock_guard lock(mutex_);
+  const auto in = [&](ModelState state) {
+    return std::ranges::any_of(entries_, [&](const auto& e) { return e->state == state; });
+  };
+  return !in(ModelState::kReady) && (in(ModelState::kLoading) || in(ModelState::kWaiting));
+}
+
+Models::Entry* Models::next_to_load() {
+  for (const auto& entry : entries_)
+    if (entry->state == ModelState::kWaiting) return entry.get();
+  return nullptr;
+}
+
+Models::Entry* Models::next_to_unload() {
+  const Clock::time_point now = Clock::now();
+  for (const auto& entry : entries_) {
+    if (entry->state != ModelState::kReady || entry->users > 0) continue;
+    const bool expired =
+        entry->keep_alive >= KeepAlive(0) && now >= entry->last_used + entry->keep_alive;
+    if (entry->unwanted || expired) return entry.get();
+  }
+  return nullptr;
+}
+
+Models::Clock::time_point Models::next_expiry() const {
+  Clock::time_point next = Clock::now() + std::chrono::hours(1);
+  for (const auto& entry : entries_)
+    if (entry->state == ModelState::kReady && entry->users == 0 &&
+        entry->keep_alive >= KeepAlive(0))
+      next = std::min(next, entry->last_used + entry->keep_alive);
+  return next;
+}
+
+void Models::loop() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (stop_) break;
+    if (Entry* const entry = next_to_unload()) {
+      unload_now(lock, *entry);
+    } else if (Entry* const wanted = next_to_load()) {
+      load_now(lock, *wanted);
+    } else {
+      wake_.wait_until(lock, next_expiry());
+    }
+  }
+  for (const auto& entry : entries_)
+    if (!entry->waiting.empty())
+      finish_loading(lock, *entry, make_error(StatusCode::kCancelled, "the server is stopping"));
+}
+
+Bytes Models::memory_in_use() const {
+  Bytes used = 0;
+  for (const auto& entry : entries_)
+    if (entry->model) used += entry->model->memory();
+  return used;
+}
+
+Models::Entry* Models::least_recently_used_idle() {
+  Entry* found = nullptr;
+  for (const auto& entry : entries_) {
+    if (entry->state != ModelState::kReady || entry->users > 0) continue;
+    if (found == nullptr || entry->last_used < found->last_used) found = entry.get();
+  }
+  return found;
+}
+
+void Models::load_now(std::unique_lock<std::mutex>& lock, Entry& entry) {
+  entry.state = ModelState::kLoading;
+  while (true) {
+    EngineOptions options = options_.engine;
+    const Bytes used = memory_in_use();
+    options.memory = budget_ > used ? budget_ - used : 1;
+    lock.unlock();
+    auto loaded = ServedModel::load(entry.file, options, options_.sampling);
+    lock.lock();
+    const bool no_room =
+        !loaded.ok() && loaded.status().code() == StatusCode::kResourceExhausted && !stop_;
+    Entry* const victim = no_room ? least_recently_used_idle() : nullptr;
+    if (victim == nullptr) return finish_loading(lock, entry, std::move(loaded));
+    unload_now(lock, *victim);
+  }
+}
+
+void Models::finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,
+                            Result<std::unique_ptr<ServedModel>> loaded) {
+  std::vector<Done> waiting;
+  waiting.swap(entry.waiting);
+  const Status status = loaded.status();
+  std::vector<std::shared_ptr<ModelLease>> leases;
+  if (status.ok()) {
+    entry.model = std::move(*loaded);
+    entry.state = ModelState::kReady;
+    entry.error.clear();
+    entry.last_used = Clock::now();
+    for (std::size_t i = 0; i < waiting.size(); ++i) leases.push_back(lease(entry));
+  } else {
+    entry.state = ModelState::kUnloaded;
+    entry.error = status.message();
+  }
+  const std::string line =
+      status.ok()
+          ? fmt::format("loaded {} in {:.2f} s", entry.file.name, entry.model->load_seconds())
+          : fmt::format("could not load {}: {}", entry.file.name, status.message());
+  lock.unlock();
+  if (options_.log) options_.log(line);
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    if (status.ok())
+      waiting[i](std::move(leases[i]));
+    else
+      waiting[i](Refusal(status));
+  }
+  lock.lock();
+}
+
+void Models::unload_now(std::unique_lock<std::mutex>& lock, Entry& entry) {
+  entry.state = ModelState::kUnloading;
+  std::shared_ptr<ServedModel> model = std::move(entry.model);
+  lock.unlock();
+  model.reset();
+  if (options_.log) options_.log(fmt::format("unloaded {}", entry.file.name));
+  lock.lock();
+  entry.unwanted = false;
+  entry.state = entry.waiting.empty() ? ModelState::kUnloaded : ModelState::kWaiting;
+}
+
+}  // namespace strata::serve

@@ -1,0 +1,128 @@
+// The models of a server under one memory budget: loaded when first asked for, unloaded when nobody
+// has asked for long, or when another needs the room.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "serve/model.h"
+#include "serve/refusal.h"
+
+namespace strata::serve {
+
+// How long a model stays without requests; negative: for ever.
+using KeepAlive = std::chrono::milliseconds;
+constexpr KeepAlive kForever{-1};
+
+struct ModelsOptions {
+  std::vector<ModelFile> files;  // that clients may name
+  // Finds further ones by name, for load(); empty: there are none.
+  std::function<Result<ModelFile>(const std::string&)> find;
+  EngineOptions engine;  // of each; its memory, which must not be 0, is for all together
+  KeepAlive keep_alive{std::chrono::minutes(5)};
+  SamplingDefaults sampling;
+  std::function<void(const std::string&)> log;  // a line for the operator
+};
+
+enum class ModelState : std::uint8_t { kUnloaded, kWaiting, kLoading, kReady, kUnloading };
+std::string_view to_string(ModelState state);
+
+struct ModelStatus {
+  ModelFile file;
+  ModelState state = ModelState::kUnloaded;
+  std::shared_ptr<ServedModel> model;  // while it is ready
+  std::int32_t requests = 0;           // that use it
+  KeepAlive expires_in{0};             // negative: never
+  std::string error;                   // why it could not be loaded the last time
+};
+
+class Models;
+
+// Keeps a model loaded while a request uses it.
+class ModelLease {
+ public:
+  ModelLease(Models& models, std::string name, std::shared_ptr<ServedModel> model)
+      : models_(models), name_(std::move(name)), model_(std::move(model)) {}
+  ~ModelLease();
+  ModelLease(const ModelLease&) = delete;
+  ModelLease& operator=(const ModelLease&) = delete;
+
+  ServedModel& model() const { return *model_; }
+
+ private:
+  Models& models_;
+  const std::string name_;
+  std::shared_ptr<ServedModel> model_;
+};
+
+// Thread-safe. Leases must end before it does.
+class Models {
+ public:
+  using Done = std::function<void(Answer<std::shared_ptr<ModelLease>>)>;
+
+  explicit Models(ModelsOptions options);
+  ~Models();  // waiting requests are refused
+
+  // Calls `done` at once where the model is ready or unknown, else from the thread that loads. An
+  // empty name is the only model there is. `keep_alive` holds from this request on.
+  void acquire(const std::string& name, std::optional<KeepAlive> keep_alive, const Done& done);
+  // As acquire(), also for models that only options.find knows.
+  void load(const std::string& name, const Done& done);
+  // Unloads when the last request that uses it ends; kNotFound where no model is called so.
+  Status unload(const std::string& name);
+
+  std::vector<ModelStatus> list() const;
+  // The status of a known model, by its name or a name that means it.
+  std::optional<ModelStatus> find(const std::string& name) const;
+  // Whether a model is loading and none is ready.
+  bool starting() const;
+
+ private:
+  friend class ModelLease;
+  using Clock = std::chrono::steady_clock;
+  struct Entry {
+    ModelFile file;
+    ModelState state = ModelState::kUnloaded;
+    std::shared_ptr<ServedModel> model;
+    std::int32_t users = 0;
+    Clock::time_point last_used;
+    KeepAlive keep_alive{0};
+    bool unwanted = false;  // goes as soon as nobody uses it
+    std::string error;
+    std::vector<Done> waiting;
+  };
+
+  Entry* entry_named(const std::string& name);
+  const Entry* entry_named(const std::string& name) const;
+  ModelStatus status_of(const Entry& entry) const;
+  std::shared_ptr<ModelLease> lease(Entry& entry);
+  void release(const std::string& name);
+
+  // The thread that loads and unloads.
+  void loop();
+  Entry* next_to_load();
+  Entry* next_to_unload();
+  Clock::time_point next_expiry() const;
+  void load_now(std::unique_lock<std::mutex>& lock, Entry& entry);
+  void unload_now(std::unique_lock<std::mutex>& lock, Entry& entry);
+  Entry* least_recently_used_idle();
+  Bytes memory_in_use() const;
+  void finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,
+                      Result<std::unique_ptr<ServedModel>> loaded);
+
+  const ModelsOptions options_;
+  const Bytes budget_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<std::unique_ptr<Entry>> entries_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace strata::serve

@@ -1,0 +1,292 @@
+// The Ollama protocol: generate, chat, and what its clients ask about models.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <chrono>
+
+#include "base/printable.h"
+#include "gguf/manifest.h"
+#include "serve/ollama_request.h"
+#include "serve/service.h"
+#include "serve/times.h"
+
+namespace strata::serve {
+namespace {
+
+namespace json = boost::json;
+
+constexpr const char* kNdjson = "application/x-ndjson";
+
+http::HttpResponse json_response(const json::object& body, int status = 200) {
+  http::HttpResponse response;
+  response.status = status;
+  response.body = json::serialize(body);
+  return response;
+}
+
+http::HttpResponse refuse(const Refusal& refusal) {
+  json::object body = refusal.details;
+  body["error"] = replace_invalid_utf8(refusal.message);
+  return json_response(body, refusal.http_status);
+}
+
+std::int64_t nanoseconds(double seconds) { return static_cast<std::int64_t>(seconds * 1e9); }
+
+struct Style {
+  bool chat = true;
+  bool stream = true;
+  std::vector<std::string> warnings;
+};
+
+class Writer final : public AnswerWriter {
+ public:
+  Writer(const ServedModel& model, Style style)
+      : name_(model.file().name), style_(std::move(style)) {}
+
+  void token(std::int32_t, const TokenEvent& event, ClientStream& client) override {
+    if (style_.stream) send(event.delta, client);
+  }
+  void end_choice(std::int32_t, Ending ending, const AnswerDelta& rest, const AnswerText& text,
+                  ClientStream& client) override {
+    if (style_.stream) send(rest, client);
+    reason_ = ending == Ending::kLength ? "length" : "stop";
+    content_ = text.content();
+    thinking_ = text.reasoning();
+    for (const ToolCall& call : text.calls()) calls_.push_back(call_json(call));
+  }
+  void end(const Usage& usage, ClientStream& client) override {
+    if (style_.stream && !calls_.empty()) {
+      json::object out = head();
+      out["message"] =
+          json::object{{"role", "assistant"}, {"content", ""}, {"tool_calls", std::move(calls_)}};
+      out["done"] = false;
+      client.write(json::serialize(out) + "\n");
+      calls_.clear();
+    }
+    json::object out = head();
+    if (style_.stream)
+      add_text(out, "", "");
+    else
+      add_text(out, thinking_, content_);
+    add_ending(out, usage);
+    if (!style_.stream) return client.respond(json_response(out));
+    client.write(json::serialize(out) + "\n");
+    client.finish();
+  }
+  void fail(const Refusal& refusal, ClientStream& client) override {
+    if (!style_.stream) return client.respond(refuse(refusal));
+    client.write(refuse(refusal).body + "\n");
+    client.finish();
+  }
+
+ private:
+  json::object head() const { return {{"model", name_}, {"created_at", rfc3339_now()}}; }
+
+  void add_text(json::object& out, const std::string& thinking, const std::string& content) {
+    if (!style_.chat) {
+      out["response"] = content;
+      if (!thinking.empty()) out["thinking"] = thinking;
+      return;
+    }
+    json::object message{{"role", "assistant"}, {"content", content}};
+    if (!thinking.empty()) message["thinking"] = thinking;
+    if (!calls_.empty()) message["tool_calls"] = std::move(calls_);
+    out["message"] = std::move(message);
+  }
+
+  void add_ending(json::object& out, const Usage& usage) {
+    out["done"] = true;
+    out["done_reason"] = reason_;
+    out["total_duration"] = nanoseconds(usage.total_seconds);
+    out["load_duration"] =
+        nanoseconds(std::max(0.0, usage.total_seconds - usage.queued_seconds -
+                                      usage.prompt_seconds - usage.generation_seconds));
+    out["prompt_eval_count"] = usage.prompt_tokens;
+    out["prompt_eval_duration"] = nanoseconds(usage.prompt_seconds);
+    out["eval_count"] = usage.completion_tokens;
+    out["eval_duration"] = nanoseconds(usage.generation_seconds);
+    out["prompt_cached_count"] = usage.cached_tokens;
+    if (style_.warnings.empty()) return;
+    json::array list;
+    for (const std::string& warning : style_.warnings) list.emplace_back(warning);
+    out["warnings"] = std::move(list);
+  }
+
+  void send(const AnswerDelta& delta, ClientStream& client) {
+    if (delta.content.empty() && delta.reasoning.empty()) return;
+    json::object out = head();
+    add_text(out, delta.reasoning, delta.content);
+    out["done"] = false;
+    client.write(json::serialize(out) + "\n");
+  }
+
+  static json::value call_json(const ToolCall& call) {
+    boost::system::error_code error;
+    json::value arguments = json::parse(call.arguments, error);
+    if (error) arguments = call.arguments;
+    return json::object{
+        {"function", json::object{{"name", call.name}, {"arguments", std::move(arguments)}}}};
+  }
+
+  const std::string name_;
+  Style style_;
+  std::string reason_, content_, thinking_;
+  json::array calls_;
+};
+
+// An empty prompt loads a model, or with keep_alive 0 lets it go.
+void load_only(Service& service, const OllamaRequest& request, ExchangePtr exchange) {
+  const std::string name = request.generation.model;
+  const bool chat = request.chat;
+  const auto done = [chat, name](std::string_view reason) {
+    json::object out{{"model", name}, {"created_at", rfc3339_now()}};
+    if (chat)
+      out["message"] = json::object{{"role", "assistant"}, {"content", ""}};
+    else
+      out["response"] = "";
+    out["done"] = true;
+    out["done_reason"] = reason;
+    return json_response(out);
+  };
+  if (request.generation.keep_alive == std::chrono::milliseconds(0)) {
+    const Status status = service.models().unload(name);
+    return exchange->respond(status.ok() ? done("unload") : refuse(Refusal(status)));
+  }
+  service.models().acquire(
+      name, request.generation.keep_alive,
+      [exchange, done](const Answer<std::shared_ptr<ModelLease>>& leased) {
+        exchange->respond(leased.ok() ? done("load") : refuse(leased.status()));
+      });
+}
+
+std::string sign_of_life(const std::string& model, bool chat) {
+  json::object out{{"model", model}, {"created_at", rfc3339_now()}};
+  if (chat)
+    out["message"] = json::object{{"role", "assistant"}, {"content", ""}};
+  else
+    out["response"] = "";
+  out["done"] = false;
+  return json::serialize(out) + "\n";
+}
+
+void answer(Service& service, Router::Call call, Answer<OllamaRequest> read) {
+  if (!read.ok()) return call.exchange->respond(refuse(read.status()));
+  if (read->load_only) return load_only(service, *read, std::move(call.exchange));
+  Generation& generation = read->generation;
+  generation.client = call.request.peer;
+  const Style style{read->chat, read->stream, generation.warnings};
+  AnswerForm form;
+  form.writer = [style](const ServedModel& model) {
+    return std::make_unique<Writer>(model, style);
+  };
+  form.refuse = refuse;
+  if (read->stream) {
+    form.stream.emplace();
+    form.stream->content_type = kNdjson;
+    form.stream->keep_alive_chunk = sign_of_life(generation.model, read->chat);
+  }
+  std::vector<Generation> one;
+  one.push_back(std::move(generation));
+  service.answer(std::move(one), std::move(form), std::move(call.exchange));
+}
+
+json::object details_of(const ModelFile& file) {
+  return {{"parent_model", ""},
+          {"format", "gguf"},
+          {"family", file.architecture},
+          {"families", json::array{file.architecture}},
+          {"parameter_size", file.parameter_size},
+          {"quantization_level", file.quantization}};
+}
+
+json::object entry_of(const ModelStatus& status) {
+  return {{"name", status.file.name},
+          {"model", status.file.name},
+          {"size", status.file.bytes},
+          {"digest", status.file.digest},
+          {"details", details_of(status.file)}};
+}
+
+void tags(Service& service, const Router::Call& call) {
+  json::array list;
+  for (const ModelStatus& status : service.models().list()) {
+    json::object entry = entry_of(status);
+    entry["modified_at"] = rfc3339(std::chrono::system_clock::from_time_t(status.file.modified_at));
+    list.push_back(std::move(entry));
+  }
+  call.exchange->respond(json_response({{"models", std::move(list)}}));
+}
+
+void running(Service& service, const Router::Call& call) {
+  json::array list;
+  for (const ModelStatus& status : service.models().list()) {
+    if (!status.model) continue;
+    json::object entry = entry_of(status);
+    entry["size"] = status.model->memory();
+    entry["size_vram"] = 0;
+    entry["context_length"] = status.model->engine().context();
+    // Ollama's clients expect a time; "never" is far away.
+    const auto left =
+        status.expires_in < KeepAlive(0) ? std::chrono::hours(24 * 365 * 100) : status.expires_in;
+    entry["expires_at"] = rfc3339(std::chrono::system_clock::now() + left);
+    list.push_back(std::move(entry));
+  }
+  call.exchange->respond(json_response({{"models", std::move(list)}}));
+}
+
+Answer<json::object> show(Service& service, std::string_view body) {
+  STRATA_ASSIGN(const json::object object, parse_body(body));
+  Fields fields(object);
+  STRATA_ASSIGN(auto name, fields.text("model"));
+  if (!name) {
+    STRATA_ASSIGN(name, fields.text("name"));
+  }
+  STRATA_ASSIGN(const auto verbose, fields.boolean("verbose"));
+  const auto status = service.models().find(name.value_or(""));
+  if (!status) return Refusal(404, "not_found_error", "there is no such model here", "model");
+  STRATA_ASSIGN(const ModelManifest manifest, ModelManifest::open(status->file.path));
+  json::object out{{"details", details_of(status->file)}};
+  const auto source = manifest.metadata().get_string("tokenizer.chat_template");
+  json::array capabilities{"completion"};
+  if (source.ok()) {
+    out["template"] = replace_invalid_utf8(std::string(*source));
+    const auto chat = ChatTemplate::from_metadata(manifest.metadata());
+    if (chat.ok() && chat->tool_style() != ToolStyle::kNone) capabilities.emplace_back("tools");
+    if (chat.ok() && chat->supports_thinking()) capabilities.emplace_back("thinking");
+  }
+  out["capabilities"] = std::move(capabilities);
+  out["modified_at"] = rfc3339(std::chrono::system_clock::from_time_t(status->file.modified_at));
+  out["model_info"] = service.metadata_json(manifest, verbose.value_or(false));
+  return out;
+}
+
+}  // namespace
+
+void add_ollama(Router& router, Service& service) {
+  router.add("GET", "/", [](const Router::Call& call) {
+    http::HttpResponse response;
+    response.content_type = "text/plain; charset=utf-8";
+    response.body = "Ollama is running";  // what its clients look for
+    call.exchange->respond(std::move(response));
+  });
+  router.add("GET", "/api/version", [&service](const Router::Call& call) {
+    call.exchange->respond(json_response({{"version", service.version()}}));
+  });
+  router.add("POST", "/api/chat", [&service](Router::Call call) {
+    auto read = read_ollama_chat(call.request.body);
+    answer(service, std::move(call), std::move(read));
+  });
+  router.add("POST", "/api/generate", [&service](Router::Call call) {
+    auto read = read_ollama_generate(call.request.body);
+    answer(service, std::move(call), std::move(read));
+  });
+  router.add("GET", "/api/tags", [&service](const Router::Call& call) { tags(service, call); });
+  router.add("GET", "/api/ps", [&service](const Router::Call& call) { running(service, call); });
+  router.add("POST", "/api/show", [&service](const Router::Call& call) {
+    const auto shown = show(service, call.request.body);
+    call.exchange->respond(shown.ok() ? json_response(*shown) : refuse(shown.status()));
+  });
+}
+
+}  // namespace strata::serve

@@ -1,0 +1,75 @@
+// The OpenAI protocol: chat completions, completions, models.
+#include <boost/json.hpp>
+
+#include "serve/openai_request.h"
+#include "serve/openai_writer.h"
+#include "serve/service.h"
+
+namespace strata::serve {
+namespace {
+
+namespace json = boost::json;
+
+// A comment, which clients of server-sent events skip.
+constexpr std::string_view kSignOfLife = ": waiting\n\n";
+
+void answer(Service& service, Router::Call call, Answer<OpenAiRequest> read, bool chat) {
+  if (!read.ok()) return call.exchange->respond(openai_error(read.status()));
+  OpenAiRequest& request = *read;
+  for (Generation& generation : request.generations)
+    if (generation.client.empty()) generation.client = call.request.peer;
+  OpenAiStyle style{chat, request.stream, request.include_usage, request.wants_logprobs,
+                    request.generations.front().warnings};
+  AnswerForm form;
+  form.writer = [style](const ServedModel& model) { return openai_writer(model, style); };
+  form.refuse = openai_error;
+  if (request.stream) {
+    form.stream.emplace();
+    form.stream->headers = {{"Cache-Control", "no-cache"}};
+    form.stream->keep_alive_chunk = kSignOfLife;
+  }
+  service.answer(std::move(request.generations), std::move(form), std::move(call.exchange));
+}
+
+json::object model_json(const ModelStatus& status) {
+  json::object out{{"id", status.file.name},
+                   {"object", "model"},
+                   {"created", status.file.modified_at},
+                   {"owned_by", "strata"},
+                   {"state", to_string(status.state)}};
+  if (status.model) out["max_model_len"] = status.model->engine().context();
+  return out;
+}
+
+void respond(const Router::Call& call, const json::object& body) {
+  http::HttpResponse response;
+  response.body = json::serialize(body);
+  call.exchange->respond(std::move(response));
+}
+
+}  // namespace
+
+void add_openai(Router& router, Service& service) {
+  router.add("POST", "/v1/chat/completions", [&service](Router::Call call) {
+    auto read = read_chat_request(call.request.body);
+    answer(service, std::move(call), std::move(read), true);
+  });
+  router.add("POST", "/v1/completions", [&service](Router::Call call) {
+    auto read = read_completion_request(call.request.body);
+    answer(service, std::move(call), std::move(read), false);
+  });
+  router.add("GET", "/v1/models", [&service](const Router::Call& call) {
+    json::array list;
+    for (const ModelStatus& status : service.models().list()) list.push_back(model_json(status));
+    respond(call, {{"object", "list"}, {"data", std::move(list)}});
+  });
+  router.add("GET", "/v1/models/*", [&service](const Router::Call& call) {
+    const auto status = service.models().find(call.rest);
+    if (!status)
+      return call.exchange->respond(
+          openai_error(Refusal(404, "not_found_error", "there is no such model here", "model")));
+    respond(call, model_json(*status));
+  });
+}
+
+}  // namespace strata::serve

@@ -1,0 +1,279 @@
+#include "serve/openai_request.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "text/messages.h"
+
+namespace strata::serve {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMostChoices = 128;
+constexpr std::size_t kMostStops = 64;
+constexpr std::size_t kMostPrompts = 256;
+constexpr std::size_t kMostBiases = 4096;
+constexpr std::int64_t kMostPriority = 1 << 20;
+
+std::string text_of(const json::string& text) { return {text.data(), text.size()}; }
+
+#define STRATA_CHECK(expression) \
+  if (std::optional<Refusal> strata_refusal = (expression)) return *strata_refusal
+
+std::optional<Refusal> read_logit_bias(Fields& fields, Generation& generation) {
+  auto bias = fields.object("logit_bias");
+  if (!bias.ok()) return bias.status();
+  if (*bias == nullptr) return std::nullopt;
+  if ((*bias)->size() > kMostBiases) return fields.wrong("logit_bias", "has too many members");
+  for (const auto& member : **bias) {
+    const std::string_view key = member.key();
+    TokenId token = 0;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
+    if (error != std::errc() || end != key.data() + key.size() || !member.value().is_number())
+      return fields.wrong("logit_bias", "must have numbers of tokens as names, and numbers");
+    const auto value = member.value().to_number<double>();
+    if (!(value >= -100 && value <= 100))
+      return fields.wrong("logit_bias", "must lie between -100 and 100");
+    // As OpenAI says of -100: a ban.
+    generation.logit_bias.emplace_back(
+        token, value == -100 ? -std::numeric_limits<float>::infinity() : static_cast<float>(value));
+  }
+  return std::nullopt;
+}
+
+Answer<std::int32_t> tokens_of(Fields& fields, std::string_view name, std::int32_t otherwise) {
+  STRATA_ASSIGN(const auto value, fields.integer(name, -1, kMostTokens));
+  return value ? static_cast<std::int32_t>(*value) : otherwise;
+}
+
+std::optional<Refusal> read_format(Fields& fields, Generation& generation) {
+  auto grammar = fields.text("grammar");
+  if (!grammar.ok()) return grammar.status();
+  if (*grammar && !(*grammar)->empty())
+    generation.format = {OutputFormat::Kind::kGrammar, {}, std::move(**grammar)};
+  auto format = fields.object("response_format");
+  if (!format.ok()) return format.status();
+  if (*format == nullptr) return std::nullopt;
+  Fields inner(**format, "response_format.");
+  auto type = inner.text("type");
+  if (!type.ok()) return type.status();
+  const std::string kind = type->value_or("");
+  if (kind == "text") return std::nullopt;
+  if (!generation.format.grammar.empty())
+    return fields.wrong("grammar", "and `response_format` cannot hold together");
+  if (kind == "json_object") {
+    generation.format.kind = OutputFormat::Kind::kJsonObject;
+    if (const json::value* schema = inner.value("schema"))
+      generation.format = {OutputFormat::Kind::kJsonSchema, *schema, {}};
+    return std::nullopt;
+  }
+  if (kind != "json_schema") return inner.wrong("type", "must be text, json_object or json_schema");
+  auto named = inner.object("json_schema");
+  if (!named.ok()) return named.status();
+  const json::value* schema =
+      *named == nullptr ? inner.value("schema") : (*named)->if_contains("schema");
+  if (schema == nullptr) return inner.wrong("json_schema", "has no schema");
+  generation.format = {OutputFormat::Kind::kJsonSchema, *schema, {}};
+  return std::nullopt;
+}
+
+std::optional<Refusal> read_common(Fields& fields, const json::object& object, OpenAiRequest& out,
+                                   Generation& generation) {
+  auto model = fields.text("model");
+  if (!model.ok()) return model.status();
+  generation.model = model->value_or("");
+  auto stream = fields.boolean("stream");
+  if (!stream.ok()) return stream.status();
+  out.stream = stream->value_or(false);
+  auto options = fields.object("stream_options");
+  if (!options.ok()) return options.status();
+  if (*options != nullptr) {
+    Fields inner(**options, "stream_options.");
+    auto usage = inner.boolean("include_usage");
+    if (!usage.ok()) return usage.status();
+    out.include_usage = usage->value_or(false);
+  }
+  auto choices = fields.integer("n", 1, kMostChoices);
+  if (!choices.ok()) return choices.status();
+  generation.choices = static_cast<std::int32_t>(choices->value_or(1));
+  auto stops = fields.texts("stop", kMostStops);
+  if (!stops.ok()) return stops.status();
+  generation.stops = std::move(*stops);
+  auto priority = fields.integer("priority", -kMostPriority, kMostPriority);
+  if (!priority.ok()) return priority.status();
+  generation.priority = static_cast<std::int32_t>(-priority->value_or(0));  // as vLLM: low first
+  for (const auto& [name, target] :
+       {std::pair{"user", &generation.client}, std::pair{"cache_salt", &generation.cache_salt}}) {
+    auto text = fields.text(name);
+    if (!text.ok()) return text.status();
+    *target = text->value_or("");
+  }
+  auto ignore = fields.boolean("ignore_eos");
+  if (!ignore.ok()) return ignore.status();
+  generation.ignore_end = ignore->value_or(false);
+  take_sampling(fields, object, generation);
+  if (auto refusal = read_logit_bias(fields, generation)) return refusal;
+  return read_format(fields, generation);
+}
+
+std::optional<Refusal> read_tool_choice(Fields& fields, Generation& generation) {
+  const json::value* choice = fields.value("tool_choice");
+  if (choice == nullptr) return std::nullopt;
+  ToolChoice& out = generation.tool_choice;
+  if (const json::string* word = choice->if_string()) {
+    if (*word == "none")
+      out.mode = ToolChoice::Mode::kNone;
+    else if (*word == "required")
+      out.mode = ToolChoice::Mode::kRequired;
+    else if (*word != "auto")
+      return fields.wrong("tool_choice", "must be none, auto, required or name a function");
+  } else {
+    const json::object* object = choice->if_object();
+    const json::value* function = object == nullptr ? nullptr : object->if_contains("function");
+    const json::object* named = function == nullptr ? nullptr : function->if_object();
+    const json::value* name = named == nullptr ? nullptr : named->if_contains("name");
+    if (name == nullptr || !name->is_string())
+      return fields.wrong("tool_choice", "must be none, auto, required or name a function");
+    out = {ToolChoice::Mode::kRequired, text_of(name->get_string())};
+  }
+  if (out.mode == ToolChoice::Mode::kRequired && generation.tools.empty())
+    return fields.wrong("tool_choice", "asks for a call, but there are no `tools`");
+  const auto is_named = [&](const Tool& tool) { return tool.name == out.name; };
+  if (!out.name.empty() && std::ranges::none_of(generation.tools, is_named))
+    return fields.wrong("tool_choice", "names a function that is not among `tools`");
+  return std::nullopt;
+}
+
+std::optional<Refusal> read_tools_of(Fields& fields, Generation& generation) {
+  if (const json::value* tools = fields.value("tools")) {
+    auto read = read_tools(*tools);
+    if (!read.ok()) return Refusal(read.status());
+    generation.tools = std::move(*read);
+    generation.tool_list = *tools;
+  }
+  auto parallel = fields.boolean("parallel_tool_calls");
+  if (!parallel.ok()) return parallel.status();
+  generation.parallel_tools = parallel->value_or(true);
+  return read_tool_choice(fields, generation);
+}
+
+std::optional<Refusal> read_thinking(Fields& fields, Generation& generation) {
+  auto inputs = fields.object("chat_template_kwargs");
+  if (!inputs.ok()) return inputs.status();
+  if (*inputs != nullptr) generation.template_inputs = **inputs;
+  auto think = fields.boolean("think");
+  if (!think.ok()) return think.status();
+  generation.think = *think;
+  auto effort = fields.text("reasoning_effort");
+  if (!effort.ok()) return effort.status();
+  if (!*effort) return std::nullopt;
+  generation.think = **effort != "none";
+  generation.template_inputs["reasoning_effort"] = **effort;
+  return std::nullopt;
+}
+
+std::optional<Refusal> read_chat_logprobs(Fields& fields, OpenAiRequest& out,
+                                          Generation& generation) {
+  auto wanted = fields.boolean("logprobs");
+  if (!wanted.ok()) return wanted.status();
+  auto top = fields.integer("top_logprobs", 0, 20);
+  if (!top.ok()) return top.status();
+  out.wants_logprobs = wanted->value_or(false);
+  if (*top && **top > 0 && !out.wants_logprobs)
+    return fields.wrong("top_logprobs", "needs `logprobs` to be true");
+  if (out.wants_logprobs) generation.top_logprobs = static_cast<std::int32_t>(top->value_or(0));
+  return std::nullopt;
+}
+
+std::optional<Refusal> read_token_prompt(const json::array& list, Fields& fields,
+                                         Generation& generation) {
+  generation.source = Generation::Source::kTokens;
+  for (const json::value& each : list) {
+    boost::system::error_code error;
+    const auto token = each.is_number() ? each.to_number<std::int32_t>(error) : -1;
+    if (error || token < 0) return fields.wrong("prompt", "contains invalid tokens");
+    generation.tokens.push_back(token);
+  }
+  return std::nullopt;
+}
+
+// A text, tokens, or a list of either.
+std::optional<Refusal> read_prompts(Fields& fields, const Generation& common, OpenAiRequest& out) {
+  const json::value* prompt = fields.value("prompt");
+  if (prompt == nullptr) return fields.wrong("prompt", "is missing");
+  const auto add = [&](const json::value& each) -> std::optional<Refusal> {
+    Generation generation = common;
+    if (const json::string* text = each.if_string()) {
+      generation.source = Generation::Source::kText;
+      generation.text = text_of(*text);
+    } else if (const json::array* list = each.if_array()) {
+      if (auto refusal = read_token_prompt(*list, fields, generation)) return refusal;
+    } else {
+      return fields.wrong("prompt", "must be a text, tokens, or a list of either");
+    }
+    out.generations.push_back(std::move(generation));
+    return std::nullopt;
+  };
+  const json::array* list = prompt->if_array();
+  const bool several = list != nullptr && !list->empty() && !list->front().is_number();
+  if (!several) return add(*prompt);
+  if (list->size() > kMostPrompts) return fields.wrong("prompt", "holds too many prompts");
+  for (const json::value& each : *list)
+    if (auto refusal = add(each)) return refusal;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Answer<OpenAiRequest> read_chat_request(std::string_view body) {
+  STRATA_ASSIGN(const json::object object, parse_body(body));
+  Fields fields(object);
+  OpenAiRequest out;
+  Generation generation;
+  STRATA_CHECK(read_common(fields, object, out, generation));
+  const json::value* messages = fields.value("messages");
+  if (messages == nullptr) return fields.wrong("messages", "is missing");
+  STRATA_ASSIGN(generation.messages, read_messages(*messages));
+  if (generation.messages.empty()) return fields.wrong("messages", "is empty");
+  STRATA_CHECK(read_tools_of(fields, generation));
+  STRATA_CHECK(read_thinking(fields, generation));
+  STRATA_CHECK(read_chat_logprobs(fields, out, generation));
+  STRATA_ASSIGN(const std::int32_t most, tokens_of(fields, "max_tokens", -1));
+  STRATA_ASSIGN(generation.max_tokens, tokens_of(fields, "max_completion_tokens", most));
+  fields.accept({"metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
+                 "prompt_cache_retention", "verbosity", "modalities"});
+  STRATA_CHECK(
+      fields.refuse({"audio", "prediction", "web_search_options", "functions", "function_call"}));
+  generation.warnings = fields.warnings();
+  out.generations.push_back(std::move(generation));
+  return out;
+}
+
+Answer<OpenAiRequest> read_completion_request(std::string_view body) {
+  STRATA_ASSIGN(const json::object object, parse_body(body));
+  Fields fields(object);
+  OpenAiRequest out;
+  Generation generation;
+  STRATA_CHECK(read_common(fields, object, out, generation));
+  STRATA_ASSIGN(generation.max_tokens, tokens_of(fields, "max_tokens", 16));
+  STRATA_ASSIGN(const auto echo, fields.boolean("echo"));
+  out.echo = echo.value_or(false);
+  STRATA_ASSIGN(const auto logprobs, fields.integer("logprobs", 0, 20));
+  out.wants_logprobs = logprobs.has_value();
+  if (logprobs) generation.top_logprobs = static_cast<std::int32_t>(*logprobs);
+  generation.report_prompt = out.echo;
+  generation.prompt_logprobs = out.echo && out.wants_logprobs;
+  STRATA_ASSIGN(const auto best, fields.integer("best_of", 1, kMostChoices));
+  if (best && *best != generation.choices) return fields.wrong("best_of", "must equal `n`");
+  STRATA_CHECK(fields.refuse({"suffix"}));
+  const Generation common = std::move(generation);
+  STRATA_CHECK(read_prompts(fields, common, out));
+  const std::vector<std::string> warnings = fields.warnings();
+  for (Generation& each : out.generations) each.warnings = warnings;
+  return out;
+}
+
+}  // namespace strata::serve

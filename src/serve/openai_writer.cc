@@ -1,0 +1,330 @@
+#include "serve/openai_writer.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <ctime>
+#include <map>
+#include <random>
+
+#include "base/printable.h"
+#include "serve/json_text.h"
+
+namespace strata::serve {
+namespace {
+
+namespace json = boost::json;
+
+std::string_view to_string(Ending ending) {
+  switch (ending) {
+    case Ending::kStop: return "stop";
+    case Ending::kLength: return "length";
+    case Ending::kToolCalls: return "tool_calls";
+  }
+  return "stop";
+}
+
+json::array bytes_of(std::string_view bytes) {
+  json::array out;
+  for (const char byte : bytes) out.emplace_back(static_cast<std::uint8_t>(byte));
+  return out;
+}
+
+json::object chat_logprob(const Tokenizer& tokenizer, const LogProbability& of) {
+  const TokenPiece piece = token_piece(tokenizer, of.token);
+  return {{"token", piece.text}, {"logprob", of.value}, {"bytes", bytes_of(piece.bytes)}};
+}
+
+json::array chat_logprobs(const Tokenizer& tokenizer, const std::vector<LogProbability>& all) {
+  if (all.empty()) return {};
+  json::object token = chat_logprob(tokenizer, all.front());
+  json::array top;
+  for (std::size_t i = 1; i < all.size(); ++i) top.push_back(chat_logprob(tokenizer, all[i]));
+  token["top_logprobs"] = std::move(top);
+  return {std::move(token)};
+}
+
+// The lists that completions have for log-probabilities.
+struct CompletionLogprobs {
+  json::array tokens, values, top, offsets;
+  std::size_t offset = 0;  // of the text so far, in bytes
+
+  void add(const Tokenizer& tokenizer, TokenId token, const std::vector<LogProbability>& all) {
+    const TokenPiece piece = token_piece(tokenizer, token);
+    tokens.emplace_back(piece.text);
+    offsets.emplace_back(offset);
+    offset += piece.bytes.size();
+    if (all.empty()) {
+      values.emplace_back(nullptr);
+      top.emplace_back(nullptr);
+      return;
+    }
+    values.emplace_back(all.front().value);
+    json::object best;
+    for (std::size_t i = 1; i < all.size(); ++i)
+      best.emplace(token_piece(tokenizer, all[i].token).text, all[i].value);
+    top.emplace_back(std::move(best));
+  }
+  json::object take() {
+    return {{"tokens", std::move(tokens)},
+            {"token_logprobs", std::move(values)},
+            {"top_logprobs", std::move(top)},
+            {"text_offset", std::move(offsets)}};
+  }
+};
+
+std::string new_id(std::string_view prefix) {
+  std::random_device random;
+  return fmt::format("{}{:08x}{:08x}{:08x}", prefix, random(), random(), random());
+}
+
+json::array call_deltas(const AnswerDelta& delta) {
+  json::array out;
+  for (const ToolCallDelta& call : delta.calls) {
+    json::object one{{"index", call.index}};
+    json::object function;
+    if (!call.name.empty()) {
+      one["id"] = call.id;
+      one["type"] = "function";
+      function["name"] = call.name;
+    }
+    function["arguments"] = call.arguments;
+    one["function"] = std::move(function);
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+json::array whole_calls(const std::vector<ToolCall>& calls) {
+  json::array out;
+  for (const ToolCall& call : calls)
+    out.push_back(json::object{
+        {"id", call.id},
+        {"type", "function"},
+        {"function", json::object{{"name", call.name}, {"arguments", call.arguments}}}});
+  return out;
+}
+
+class Writer : public AnswerWriter {
+ public:
+  Writer(const ServedModel& model, OpenAiStyle style)
+      : tokenizer_(model.tokenizer()), style_(std::move(style)) {
+    const std::string id = new_id(style_.chat ? "chatcmpl-" : "cmpl-");
+    head_ = {{"id", id},
+             {"object", ""},
+             {"created", static_cast<std::int64_t>(std::time(nullptr))},
+             {"model", model.file().name}};
+  }
+
+ protected:
+  json::object head(std::string_view object) const {
+    json::object out = head_;
+    out["object"] = object;
+    return out;
+  }
+  void add_warnings(json::object& out) {
+    if (style_.warnings.empty()) return;
+    json::array list;
+    for (const std::string& warning : style_.warnings) list.emplace_back(warning);
+    out["warnings"] = std::move(list);
+    style_.warnings.clear();
+  }
+
+  const Tokenizer& tokenizer_;
+  OpenAiStyle style_;
+  json::object head_;
+};
+
+class StreamWriter final : public Writer {
+ public:
+  StreamWriter(const ServedModel& model, OpenAiStyle style) : Writer(model, std::move(style)) {
+    const json::object start = head(style_.chat ? "chat.completion.chunk" : "text_completion");
+    prefix_ = "data: " + json::serialize(start);
+    prefix_.pop_back();  // the closing brace
+    if (style_.include_usage) prefix_ += ",\"usage\":null";
+  }
+
+  void prompt(const std::vector<PromptToken>& tokens, ClientStream& client) override {
+    std::string text;
+    CompletionLogprobs logprobs;
+    for (const PromptToken& token : tokens) {
+      text += token_piece(tokenizer_, token.token).bytes;
+      if (style_.logprobs) logprobs.add(tokenizer_, token.token, token.logprobs);
+    }
+    json::object choice{{"index", 0}, {"text", replace_invalid_utf8(text)}};
+    choice["logprobs"] = style_.logprobs ? json::value(logprobs.take()) : json::value(nullptr);
+    choice["finish_reason"] = nullptr;
+    send(std::move(choice), client);
+  }
+
+  void token(std::int32_t index, const TokenEvent& event, ClientStream& client) override {
+    if (event.delta.empty() && !style_.logprobs) return;
+    emit(index, event.delta, &event, nullptr, client);
+  }
+
+  void end_choice(std::int32_t index, Ending ending, const AnswerDelta& rest, const AnswerText&,
+                  ClientStream& client) override {
+    if (!rest.empty()) emit(index, rest, nullptr, nullptr, client);
+    const std::string_view reason = to_string(ending);
+    emit(index, {}, nullptr, &reason, client);
+  }
+
+  void end(const Usage& usage, ClientStream& client) override {
+    if (style_.include_usage) {
+      json::object last = head(style_.chat ? "chat.completion.chunk" : "text_completion");
+      last["choices"] = json::array();
+      last["usage"] = openai_usage(usage);
+      client.write("data: " + json::serialize(last) + "\n\n");
+    }
+    client.write("data: [DONE]\n\n");
+    client.finish();
+  }
+
+  void fail(const Refusal& refusal, ClientStream& client) override {
+    client.write("data: " + openai_error(refusal).body + "\n\n");
+    client.finish();
+  }
+
+ private:
+  void emit(std::int32_t index, const AnswerDelta& delta, const TokenEvent* event,
+            const std::string_view* reason, ClientStream& client) {
+    json::object choice{{"index", index}};
+    if (style_.chat) {
+      json::object changes;
+      if (started_.emplace(index, true).second) changes["role"] = "assistant";
+      if (!delta.reasoning.empty()) changes["reasoning_content"] = delta.reasoning;
+      if (!delta.content.empty()) changes["content"] = delta.content;
+      if (!delta.calls.empty()) changes["tool_calls"] = call_deltas(delta);
+      choice["delta"] = std::move(changes);
+    } else {
+      choice["text"] = delta.content;
+    }
+    choice["logprobs"] = nullptr;
+    if (style_.logprobs && event != nullptr) {
+      if (style_.chat) {
+        choice["logprobs"] = json::object{{"content", chat_logprobs(tokenizer_, event->logprobs)}};
+      } else {
+        CompletionLogprobs& all = offsets_[index];
+        all.add(tokenizer_, event->token, event->logprobs);
+        choice["logprobs"] = all.take();
+      }
+    }
+    choice["finish_reason"] = reason == nullptr ? json::value(nullptr) : json::value(*reason);
+    send(std::move(choice), client);
+  }
+
+  void send(json::object choice, ClientStream& client) {
+    std::string more;
+    if (!style_.warnings.empty()) {
+      json::object warned;
+      add_warnings(warned);
+      more = ",\"warnings\":" + json::serialize(warned["warnings"]);
+    }
+    client.write(prefix_ + more + ",\"choices\":[" + json::serialize(choice) + "]}\n\n");
+  }
+
+  std::string prefix_;
+  std::map<std::int32_t, bool> started_;
+  std::map<std::int32_t, CompletionLogprobs> offsets_;
+};
+
+class WholeWriter final : public Writer {
+ public:
+  using Writer::Writer;
+
+  void prompt(const std::vector<PromptToken>& tokens, ClientStream&) override {
+    CompletionLogprobs logprobs;
+    std::string text;
+    for (const PromptToken& token : tokens) {
+      text += token_piece(tokenizer_, token.token).bytes;
+      if (style_.logprobs) logprobs.add(tokenizer_, token.token, token.logprobs);
+    }
+    echo_ = replace_invalid_utf8(text);
+    prompt_logprobs_ = std::move(logprobs);
+  }
+
+  void token(std::int32_t index, const TokenEvent& event, ClientStream&) override {
+    if (!style_.logprobs) return;
+    if (style_.chat) {
+      for (auto& one : chat_logprobs(tokenizer_, event.logprobs))
+        chat_logprobs_[index].push_back(std::move(one));
+    } else {
+      logprobs_.try_emplace(index, prompt_logprobs_)
+          .first->second.add(tokenizer_, event.token, event.logprobs);
+    }
+  }
+
+  void end_choice(std::int32_t index, Ending ending, const AnswerDelta&, const AnswerText& text,
+                  ClientStream&) override {
+    json::object choice{{"index", index}};
+    if (style_.chat) {
+      json::object message{{"role", "assistant"}, {"content", text.content()}};
+      if (text.content().empty() && !text.calls().empty()) message["content"] = nullptr;
+      if (!text.reasoning().empty()) message["reasoning_content"] = text.reasoning();
+      if (!text.calls().empty()) message["tool_calls"] = whole_calls(text.calls());
+      choice["message"] = std::move(message);
+    } else {
+      choice["text"] = echo_ + text.content();
+    }
+    choice["logprobs"] = nullptr;
+    if (style_.logprobs && style_.chat)
+      choice["logprobs"] = json::object{{"content", std::move(chat_logprobs_[index])}};
+    else if (style_.logprobs)
+      choice["logprobs"] = logprobs_.try_emplace(index, prompt_logprobs_).first->second.take();
+    choice["finish_reason"] = to_string(ending);
+    choices_[index] = std::move(choice);
+  }
+
+  void end(const Usage& usage, ClientStream& client) override {
+    json::object out = head(style_.chat ? "chat.completion" : "text_completion");
+    json::array choices;
+    for (auto& [index, choice] : choices_) choices.push_back(std::move(choice));
+    out["choices"] = std::move(choices);
+    out["usage"] = openai_usage(usage);
+    add_warnings(out);
+    http::HttpResponse response;
+    response.body = json::serialize(out);
+    client.respond(std::move(response));
+  }
+
+  void fail(const Refusal& refusal, ClientStream& client) override {
+    client.respond(openai_error(refusal));
+  }
+
+ private:
+  std::string echo_;
+  CompletionLogprobs prompt_logprobs_;
+  std::map<std::int32_t, json::object> choices_;
+  std::map<std::int32_t, json::array> chat_logprobs_;
+  std::map<std::int32_t, CompletionLogprobs> logprobs_;
+};
+
+}  // namespace
+
+std::unique_ptr<AnswerWriter> openai_writer(const ServedModel& model, OpenAiStyle style) {
+  if (style.stream) return std::make_unique<StreamWriter>(model, std::move(style));
+  return std::make_unique<WholeWriter>(model, std::move(style));
+}
+
+http::HttpResponse openai_error(const Refusal& refusal) {
+  json::object error = refusal.details;
+  error["message"] = replace_invalid_utf8(refusal.message);
+  error["type"] = refusal.type;
+  error["param"] = refusal.field.empty() ? json::value(nullptr) : json::value(refusal.field);
+  error["code"] = refusal.http_status;
+  http::HttpResponse response;
+  response.status = refusal.http_status;
+  response.body = json::serialize(json::object{{"error", std::move(error)}});
+  return response;
+}
+
+json::object openai_usage(const Usage& usage) {
+  json::object details{{"cached_tokens", usage.cached_tokens}};
+  if (usage.first_difference >= 0) details["first_difference"] = usage.first_difference;
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", std::move(details)}};
+}
+
+}  // namespace strata::serve

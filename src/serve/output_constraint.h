@@ -1,0 +1,17 @@
+// What holds an answer to the format or the tools that its request asks for.
+#pragma once
+
+#include <memory>
+
+#include "sample/constraint.h"
+#include "serve/generation.h"
+
+namespace strata::serve {
+
+// Null where the answer is free. `starts_thinking`: the prompt ends inside a thinking block, and
+// the format holds behind it.
+Answer<std::shared_ptr<const Constraint>> constraint_of(const ServedModel& model,
+                                                        const Generation& generation,
+                                                        bool starts_thinking);
+
+}  // namespace strata::serve

@@ -1,0 +1,52 @@
+// Why a request gets no answer: what every protocol makes an error of its own form out of.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "base/status.h"
+
+namespace strata::serve {
+
+struct Refusal {
+  int http_status = 500;
+  std::string type;                  // as OpenAI names kinds of errors
+  std::string message;               // a sentence to act on
+  std::string field;                 // of the request, that is wrong; may be empty
+  boost::json::object details = {};  // further members of the error
+
+  Refusal(int http, std::string kind, std::string text, std::string at = {})
+      : http_status(http), type(std::move(kind)), message(std::move(text)), field(std::move(at)) {}
+  Refusal(const Status& status);  // REQUIRES: not ok. By its code.
+
+  // 503 with a hint when to come again.
+  bool is_overload() const { return http_status == 503; }
+};
+
+// As Result, but with a Refusal. Converts from Result's errors.
+template <typename T>
+class [[nodiscard]] Answer {
+ public:
+  Answer(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Answer(Refusal refusal) : state_(std::in_place_index<1>, std::move(refusal)) {}
+  Answer(const Status& status) : Answer(Refusal(status)) {}
+
+  bool ok() const { return state_.index() == 0; }
+  Refusal status() const { return std::get<1>(state_); }  // REQUIRES: not ok()
+
+  // REQUIRES: ok().
+  T& value() & { return std::get<0>(state_); }
+  const T& value() const& { return std::get<0>(state_); }
+  T&& value() && { return std::get<0>(std::move(state_)); }
+  T& operator*() { return value(); }
+  const T& operator*() const { return value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+
+ private:
+  std::variant<T, Refusal> state_;
+};
+
+}  // namespace strata::serve

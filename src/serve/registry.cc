@@ -1,0 +1,115 @@
+// The registry of models, by the names of Bodega's paths: load, unload, list, queue.
+#include <boost/json.hpp>
+
+#include "serve/openai_writer.h"
+#include "serve/service.h"
+
+namespace strata::serve {
+namespace {
+
+namespace json = boost::json;
+
+constexpr double kMega = 1024.0 * 1024.0;
+
+http::HttpResponse json_response(const json::object& body) {
+  http::HttpResponse response;
+  response.body = json::serialize(body);
+  return response;
+}
+
+std::string_view status_name(ModelState state) {
+  return state == ModelState::kReady ? "running" : to_string(state);
+}
+
+json::object model_json(const ModelStatus& status) {
+  json::object out{{"id", status.file.name},
+                   {"type", "lm"},
+                   {"status", status_name(status.state)},
+                   {"requests", status.requests}};
+  if (!status.error.empty()) out["error"] = status.error;
+  if (!status.model) return out;
+  const PlacementPlan& plan = status.model->engine().plan();
+  out["context_length"] = status.model->engine().context();
+  out["load_seconds"] = status.model->load_seconds();
+  out["expires_in_seconds"] =
+      status.expires_in < KeepAlive(0)
+          ? json::value(nullptr)
+          : json::value(static_cast<double>(status.expires_in.count()) / 1e3);
+  out["memory"] = json::object{{"weights_mb", static_cast<double>(plan.weights) / kMega},
+                               {"cache_mb", static_cast<double>(plan.cache) / kMega},
+                               {"total_mb", static_cast<double>(plan.total()) / kMega}};
+  return out;
+}
+
+void load(Service& service, const Router::Call& call) {
+  const auto body = parse_body(call.request.body);
+  if (!body.ok()) return call.exchange->respond(openai_error(body.status()));
+  Fields fields(*body);
+  std::string name;
+  for (const char* const key : {"model_id", "model", "model_path"}) {
+    const auto text = fields.text(key);
+    if (!text.ok()) return call.exchange->respond(openai_error(text.status()));
+    if (name.empty()) name = text->value_or("");
+  }
+  if (name.empty())
+    return call.exchange->respond(openai_error(fields.wrong("model_id", "is missing")));
+  service.models().load(name, [&service, exchange = call.exchange,
+                               name](const Answer<std::shared_ptr<ModelLease>>& leased) {
+    if (!leased.ok()) return exchange->respond(openai_error(leased.status()));
+    const auto status = service.models().find((*leased)->model().file().name);
+    exchange->respond(json_response(status ? model_json(*status) : json::object()));
+  });
+}
+
+void unload(Service& service, const Router::Call& call) {
+  const Status status = service.models().unload(call.rest);
+  if (!status.ok()) return call.exchange->respond(openai_error(Refusal(status)));
+  call.exchange->respond(json_response({{"id", call.rest}, {"status", "unloading"}}));
+}
+
+void loaded(Service& service, const Router::Call& call) {
+  json::array list;
+  for (const ModelStatus& status : service.models().list())
+    if (status.state != ModelState::kUnloaded || !status.error.empty())
+      list.push_back(model_json(status));
+  const std::size_t total = list.size();
+  call.exchange->respond(
+      json_response({{"object", "list"}, {"data", std::move(list)}, {"total", total}}));
+}
+
+void queue_stats(Service& service, const Router::Call& call) {
+  std::int64_t running = 0, waiting = 0;
+  for (const ModelStatus& status : service.models().list()) {
+    if (!status.model) continue;
+    const EngineStats stats = status.model->engine().stats();
+    running += stats.running;
+    waiting += stats.waiting;
+  }
+  const Metrics::Counts counts = service.metrics().counts();
+  call.exchange->respond(
+      json_response({{"running", running},
+                     {"waiting", waiting},
+                     {"requests", counts.arrived},
+                     {"completed", counts.done},
+                     {"failed", counts.failed},
+                     {"refused", counts.refused},
+                     {"disconnected", counts.disconnected},
+                     {"queue_seconds_p50", service.metrics().queued_quantile(0.5)},
+                     {"queue_seconds_p95", service.metrics().queued_quantile(0.95)}}));
+}
+
+}  // namespace
+
+void add_registry(Router& router, Service& service) {
+  router.add("POST", "/v1/admin/load-model",
+             [&service](const Router::Call& call) { load(service, call); });
+  for (const char* const method : {"DELETE", "POST"})
+    router.add(method, "/v1/admin/unload-model/*",
+               [&service](const Router::Call& call) { unload(service, call); });
+  router.add("GET", "/v1/admin/loaded-models",
+             [&service](const Router::Call& call) { loaded(service, call); });
+  router.add("GET", "/v1/queue/stats",
+             [&service](const Router::Call& call) { queue_stats(service, call); });
+}
+
+}  // namespace strata::serve

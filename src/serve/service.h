@@ -1,0 +1,82 @@
+// What every protocol stands on: the models, the way to an answer, and the routes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "serve/generation.h"
+#include "serve/http/server.h"
+#include "serve/metrics.h"
+#include "serve/models.h"
+
+namespace strata::serve {
+
+using ExchangePtr = std::shared_ptr<http::Exchange>;
+
+// How a protocol answers.
+struct AnswerForm {
+  std::function<std::unique_ptr<AnswerWriter>(const ServedModel&)> writer;
+  std::function<http::HttpResponse(const Refusal&)> refuse;
+  std::optional<http::StreamStart> stream;
+};
+
+// What the program that serves knows better.
+struct ServiceFacts {
+  std::string version;
+  std::function<boost::json::object(const ModelManifest&, bool with_lists)> metadata_json;
+};
+
+class Service {
+ public:
+  Service(ModelsOptions options, ServiceFacts facts)
+      : facts_(std::move(facts)), models_(std::move(options)) {}
+
+  Models& models() { return models_; }
+  Metrics& metrics() { return metrics_; }
+  const std::string& version() const { return facts_.version; }
+  boost::json::object metadata_json(const ModelManifest& manifest, bool with_lists) const {
+    return facts_.metadata_json(manifest, with_lists);
+  }
+
+  // Loads the model if need be, and brings the answer on its way. Returns at once. Of several
+  // generations, all by one model, the choices count on.
+  void answer(std::vector<Generation> generations, AnswerForm form, ExchangePtr exchange);
+
+ private:
+  const ServiceFacts facts_;
+  Metrics metrics_;
+  Models models_;
+};
+
+// Gives requests to the handlers of their paths. A path that ends in "/*" takes all below it.
+class Router {
+ public:
+  struct Call {
+    http::HttpRequest request;
+    std::string rest;  // what "*" stands for
+    ExchangePtr exchange;
+  };
+  using Handler = std::function<void(Call)>;
+
+  void add(std::string_view method, std::string_view path, Handler handler);
+  // 404 for unknown paths, 405 where only the method is.
+  void handle(http::HttpRequest request, ExchangePtr exchange) const;
+
+ private:
+  struct Route {
+    std::string method, path;
+    Handler handler;
+  };
+  std::vector<Route> routes_;
+};
+
+// A dialect adds its routes.
+void add_openai(Router& router, Service& service);
+void add_ollama(Router& router, Service& service);
+void add_native(Router& router, Service& service);
+void add_registry(Router& router, Service& service);
+
+}  // namespace strata::serve
