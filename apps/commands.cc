@@ -5,6 +5,8 @@ namespace strata::apps {
 void add_commands(CLI::App& app, int& exit_code) {
   add_run(app, exit_code);
   add_serve(app, exit_code);
+  add_ps(app, exit_code);
+  add_stop(app, exit_code);
   add_pull(app, exit_code);
   add_ls(app, exit_code);
   add_rm(app, exit_code);

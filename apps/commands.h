@@ -21,6 +21,8 @@ void add_pull(CLI::App& app, int& exit_code);
 void add_ls(CLI::App& app, int& exit_code);
 void add_rm(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_ps(CLI::App& app, int& exit_code);
+void add_stop(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
 

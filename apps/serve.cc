@@ -9,10 +9,12 @@
 #include <map>
 #include <memory>
 
+#include "base/ascii.h"
 #include "base/file.h"
 #include "base/printable.h"
 #include "commands.h"
 #include "describe.h"
+#include "hub/origin.h"
 #include "model_stores.h"
 #include "options.h"
 #include "probe/machine.h"
@@ -58,6 +60,7 @@ Result<ModelFile> file_of(const std::string& path, const std::string& name) {
     file.quantization =
         std::ranges::max_element(formats, {}, [](const auto& of) { return of.second; })->first;
   file.architecture = std::string(manifest.architecture());
+  STRATA_ASSIGN(file.digest, model_digest(path));
   std::error_code error;
   const auto written = fs::last_write_time(path, error);
   if (!error)
@@ -77,7 +80,8 @@ Result<std::vector<ModelFile>> configured_files(const std::vector<std::string>& 
     STRATA_ASSIGN(const std::string path, find_model(model));
     const std::string name = named ? each.substr(0, equals) : fs::path(path).stem().string();
     if (name.empty()) return invalid_argument("'{}' names no model", printable(each));
-    const bool taken = std::ranges::any_of(files, [&](const auto& f) { return f.name == name; });
+    const bool taken = std::ranges::any_of(
+        files, [&](const auto& f) { return lower_case(f.name) == lower_case(name); });
     if (taken)
       return invalid_argument("two models are called {}; say NAME={} for one of them",
                               printable(name), printable(model));
@@ -97,11 +101,11 @@ Result<ModelFile> find_in_caches(const std::string& name) {
   return file_of(chosen->path, chosen->name);
 }
 
-SamplingParams sampling_defaults(const Metadata& metadata, std::int32_t vocabulary) {
+serve::SamplingDefaults sampling_defaults(const Metadata& metadata, std::int32_t vocabulary) {
   SamplingSettings settings;
   for (const std::string& note : settings.take_from_file(metadata, vocabulary))
     say("note: {}\n", note);
-  return settings.params;
+  return {settings.params, settings.dry_breakers};
 }
 
 // SIGINT and SIGTERM end the server; they are taken by one thread that waits for them.
@@ -149,10 +153,11 @@ serve::ModelsOptions models_options(const ServeOptions& options, std::vector<Mod
 Result<int> run(const ServeOptions& options) {
   STRATA_ASSIGN(const std::vector<ModelFile> files, configured_files(options.models));
   STRATA_ASSIGN(http::ServerOptions http, http_options(options));
+  STRATA_ASSIGN(const serve::LineFilter noise, read_noise(options));
   const sigset_t signals = ending_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   serve::Service service(models_options(options, files),
-                         {std::string(program_version()), metadata_json});
+                         {std::string(program_version()), metadata_json, noise});
   serve::Router router;
   add_openai(router, service);
   add_ollama(router, service);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/ascii.h"
 #include "base/file.h"
 #include "base/printable.h"
 #include "options.h"
@@ -13,7 +14,7 @@
 namespace strata::apps {
 namespace {
 
-constexpr Bytes kMostKeyBytes = kMiB;
+constexpr Bytes kMostFileBytes = kMiB;
 constexpr std::string_view kEnvironmentPrefix = "STRATA_SERVE_";
 
 std::string environment_name(std::string_view option) {
@@ -21,6 +22,17 @@ std::string environment_name(std::string_view option) {
   for (const char c : option)
     name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return name;
+}
+
+// A file that people write, line by line.
+Result<std::string> read_lines_file(const std::string& path) {
+  STRATA_ASSIGN(const File file, File::open(path));
+  if (file.size() > kMostFileBytes)
+    return invalid_argument("{} is too large: {} MiB at most", printable(path),
+                            kMostFileBytes / kMiB);
+  std::string text(static_cast<std::size_t>(file.size()), '\0');
+  STRATA_TRY(file.read_exactly(0, {reinterpret_cast<std::uint8_t*>(text.data()), text.size()}));
+  return text;
 }
 
 // CLI11 asks the environment itself.
@@ -86,6 +98,12 @@ void add_model_options(CLI::App& command, ServeOptions& options) {
           "How long a model stays loaded without requests; -1: for ever")
       ->default_str("5m");
   command.add_flag("--lazy", options.lazy, "Load no model before the first request for it");
+  command
+      .add_option(
+          "--neutralize", options.noise_file,
+          "File of how lines of system prompts begin that are left out, because they change "
+          "with every call and would keep prompts from being cached; *: any text")
+      ->check(refuse_empty);
   command.add_flag("--no-prefix-cache", options.no_prefix_cache,
                    "Keep nothing of prompts that begin alike");
 }
@@ -106,22 +124,21 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
 }
 
 Result<std::vector<std::string>> read_keys(const std::string& path) {
-  STRATA_ASSIGN(const File file, File::open(path));
-  if (file.size() > kMostKeyBytes)
-    return invalid_argument("{} is too large for a file of keys", printable(path));
-  std::string text(static_cast<std::size_t>(file.size()), '\0');
-  STRATA_TRY(file.read_exactly(0, {reinterpret_cast<std::uint8_t*>(text.data()), text.size()}));
+  STRATA_ASSIGN(const std::string text, read_lines_file(path));
   std::vector<std::string> keys;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string line = text.substr(at, end - at);
-    at = end + 1;
-    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0)
-      line.pop_back();
-    if (!line.empty() && line.front() != '#') keys.push_back(std::move(line));
-  }
+  for (const std::string_view line : split(text, '\n'))
+    if (const auto key = trimmed(line); !key.empty() && !key.starts_with('#'))
+      keys.emplace_back(key);
   if (keys.empty()) return invalid_argument("{} holds no key", printable(path));
   return keys;
+}
+
+Result<serve::LineFilter> read_noise(const ServeOptions& options) {
+  if (options.noise_file.empty()) return serve::LineFilter();
+  STRATA_ASSIGN(const std::string text, read_lines_file(options.noise_file));
+  serve::LineFilter filter(text);
+  if (filter.empty()) return invalid_argument("{} holds no rule", printable(options.noise_file));
+  return filter;
 }
 
 Result<http::ServerOptions> http_options(const ServeOptions& options) {

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "engine/engine.h"
 #include "serve/http/server.h"
+#include "serve/line_filter.h"
 
 namespace strata::apps {
 
@@ -24,6 +25,7 @@ struct ServeOptions {
   bool lazy = false;  // no model is loaded before a request
   bool no_prefix_cache = false;
   std::string key_file;
+  std::string noise_file;
   std::vector<std::string> hosts, origins;
   std::size_t connections = 1024;
   EngineOptions engine;
@@ -35,6 +37,9 @@ void add_serve_options(CLI::App& command, ServeOptions& options);
 
 // Reads the file of keys.
 Result<http::ServerOptions> http_options(const ServeOptions& options);
+
+// The rules of --neutralize; none where there is no file.
+Result<serve::LineFilter> read_noise(const ServeOptions& options);
 
 // The keys of a file: one per line; blank lines and those that begin with # are none.
 Result<std::vector<std::string>> read_keys(const std::string& path);

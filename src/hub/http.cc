@@ -154,6 +154,12 @@ Result<HttpAnswer> Http::get(const HttpRequest& request, const Take& take) {
   curl_easy_setopt(handle, CURLOPT_WRITEDATA, &transfer);
   const std::string range = fmt::format("{}-", request.offset);
   if (request.offset > 0) curl_easy_setopt(handle, CURLOPT_RANGE, range.c_str());
+  if (request.post) {
+    curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE,
+                     static_cast<curl_off_t>(request.post->size()));
+    curl_easy_setopt(handle, CURLOPT_POSTFIELDS, request.post->data());
+  }
+  if (request.direct) curl_easy_setopt(handle, CURLOPT_PROXY, "");
   const CURLcode code = curl_easy_perform(handle);
   curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, nullptr);
   STRATA_TRY(transfer.status);

@@ -25,8 +25,10 @@ struct HttpOptions {
 
 struct HttpRequest {
   std::string url;
-  std::vector<std::string> headers;  // "Name: value"; Authorization stays with the first host
-  Bytes offset = 0;                  // > 0 asks for the bytes from there on
+  std::vector<std::string> headers;      // "Name: value"; Authorization stays with the first host
+  Bytes offset = 0;                      // > 0 asks for the bytes from there on
+  std::optional<std::string> post = {};  // sent by POST
+  bool direct = false;                   // past any proxy
 };
 
 struct HttpAnswer {

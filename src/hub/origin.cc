@@ -25,6 +25,16 @@ Origin read_origin(const std::string& file) {
   return {std::string(lines[0]), std::string(lines[1]), as_sha256(lines[2])};
 }
 
+Result<std::string> model_digest(const std::string& file) {
+  if (std::string known = read_origin(file).sha256; !known.empty()) return known;
+  // Blobs of other programs are called so.
+  constexpr std::string_view kBlob = "sha256-";
+  const std::string_view name = std::string_view(file).substr(file.rfind('/') + 1);
+  if (name.starts_with(kBlob))
+    if (std::string known = as_sha256(name.substr(kBlob.size())); !known.empty()) return known;
+  return sampled_sha256(file);
+}
+
 Status write_origin(const std::string& file, const Origin& origin) {
   const std::string text =
       fmt::format("{}\n{}\n{}\n", origin.source, origin.validator, origin.sha256);

@@ -18,6 +18,9 @@ std::string origin_path(const std::string& file);
 
 // Of the file at that path; unknown where the lines are not there or are others.
 Origin read_origin(const std::string& file);
+// 64 hexadecimal digits that stand for a model's bytes: the SHA-256 that is known of the file, or
+// else sampled_sha256().
+Result<std::string> model_digest(const std::string& file);
 Status write_origin(const std::string& file, const Origin& origin);
 
 }  // namespace strata

@@ -37,6 +37,25 @@ Result<std::string> file_sha256(const std::string& path) {
   return digest.hex();
 }
 
+Result<std::string> sampled_sha256(const std::string& path) {
+  constexpr Bytes kPiece = 64 * kKiB;
+  constexpr Bytes kPieces = 64;
+  STRATA_ASSIGN(const File file, File::open(path));
+  const Bytes size = file.size();
+  const std::string text = fmt::format("{}\n", size);
+  Sha256 digest;
+  digest.update({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  std::vector<std::uint8_t> buffer;
+  for (Bytes i = 0; i <= kPieces && i * kPiece < size; ++i) {
+    const bool whole = size <= kPieces * kPiece;
+    const Bytes at = whole ? i * kPiece : (size - kPiece) / kPieces * i;
+    buffer.resize(std::min(kPiece, size - at));
+    STRATA_TRY(file.read_exactly(at, buffer));
+    digest.update(buffer);
+  }
+  return digest.hex();
+}
+
 std::string as_sha256(std::string_view text) {
   const bool valid = text.size() == 64 &&
                      text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;

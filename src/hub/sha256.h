@@ -31,6 +31,10 @@ class Sha256 {
 // Of the whole file.
 Result<std::string> file_sha256(const std::string& path);
 
+// A SHA-256 that tells files of models apart without reading all of them: of the size, the head and
+// bytes from all over the file.
+Result<std::string> sampled_sha256(const std::string& path);
+
 // `text` in lower case where it is 64 hexadecimal digits, else empty.
 std::string as_sha256(std::string_view text);
 

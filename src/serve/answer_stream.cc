@@ -83,7 +83,8 @@ void AnswerStream::on_prompt_logprobs(std::vector<LogProbability> logprobs) {
 void AnswerStream::begin(ClientStream& client) {
   if (begun_) return;
   begun_ = true;
-  if (!prompt_.empty()) setup_.writer->prompt(prompt_, client);
+  if (prompt_.empty()) return;
+  for (std::int32_t i = 0; i < setup_.choices; ++i) setup_.writer->prompt(i, prompt_, client);
 }
 
 void AnswerStream::on_token(std::int32_t index, TokenId token, std::vector<LogProbability> logprobs,
@@ -134,6 +135,12 @@ void AnswerStream::on_finish(std::int32_t index, FinishReason reason, const Stat
   if (unfinished_ == 0) setup_.lease.reset();
 }
 
+void AnswerStream::refuse(const Status& status, http::EventBatch& batch) {
+  ClientStream client(setup_.exchange, batch);
+  setup_.writer->fail(Refusal(status), client);
+  if (!over_) close(RequestEnd::kFailed);
+}
+
 void AnswerStream::end_choice(std::int32_t index, FinishReason reason, ClientStream& client) {
   Choice& choice = choices_[static_cast<std::size_t>(index)];
   choice.ended = true;
@@ -165,7 +172,7 @@ void AnswerStream::close(RequestEnd end) {
   over_ = true;
   closed_.store(true);
   setup_.metrics->request_ended(end, seconds_between(setup_.arrival, Clock::now()),
-                                usage_.prompt_tokens, usage_.completion_tokens);
+                                usage_.completion_tokens);
 }
 
 }  // namespace strata::serve

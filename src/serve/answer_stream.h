@@ -34,6 +34,8 @@ class AnswerStream {
                 Clock::time_point time, http::EventBatch& batch);
   void on_finish(std::int32_t choice, FinishReason reason, const Status& status,
                  Clock::time_point time, http::EventBatch& batch);
+  // Ends the answer of which this is a part.
+  void refuse(const Status& status, http::EventBatch& batch);
 
  private:
   struct Choice {

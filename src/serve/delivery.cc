@@ -5,9 +5,16 @@
 #include "serve/answer_stream.h"
 
 namespace strata::serve {
+namespace {
+
+void cancel_all(const std::vector<std::shared_ptr<AnswerStream>>& streams) {
+  for (const auto& stream : streams) stream->cancel();
+}
+
+}  // namespace
 
 struct Delivery::Event {
-  enum class Kind : std::uint8_t { kTaken, kStart, kPromptToken, kToken, kFinish };
+  enum class Kind : std::uint8_t { kTaken, kStart, kPromptToken, kToken, kFinish, kRefused };
   std::shared_ptr<AnswerStream> stream;
   Kind kind = Kind::kToken;
   std::int32_t choice = 0;
@@ -16,7 +23,7 @@ struct Delivery::Event {
   Clock::time_point time = Clock::now();
   std::vector<LogProbability> logprobs = {};
   PromptStart start = {};
-  Status status = {};
+  Status status = {};  // of kFinish and kRefused
 };
 
 // Everything here runs on the engine's thread.
@@ -68,16 +75,25 @@ Delivery::~Delivery() {
   thread_.join();
 }
 
-std::optional<Refusal> Delivery::submit(Request request, AnswerSetup setup) {
-  Engine& engine = *setup.engine;
-  const std::shared_ptr<http::Exchange> exchange = setup.exchange;
-  const auto stream = std::make_shared<AnswerStream>(std::move(setup));
-  auto id = engine.submit(std::move(request), std::make_shared<EngineSink>(*this, stream));
-  if (!id.ok()) return Refusal(id.status());
-  stream->started(*id);
-  remember(stream);
-  push({.stream = stream, .kind = Event::Kind::kTaken}, true);
-  exchange->on_disconnect([stream] { stream->cancel(); });
+std::optional<Refusal> Delivery::submit(std::vector<AnswerPart> parts) {
+  const std::shared_ptr<http::Exchange> exchange = parts.front().setup.exchange;
+  std::vector<std::shared_ptr<AnswerStream>> streams;
+  for (AnswerPart& part : parts) {
+    Engine& engine = *part.setup.engine;
+    const auto stream = std::make_shared<AnswerStream>(std::move(part.setup));
+    auto id = engine.submit(std::move(part.request), std::make_shared<EngineSink>(*this, stream));
+    if (!id.ok()) {
+      if (streams.empty()) return Refusal(id.status());
+      cancel_all(streams);
+      push({.stream = streams.front(), .kind = Event::Kind::kRefused, .status = id.status()}, true);
+      return std::nullopt;
+    }
+    stream->started(*id);
+    remember(stream);
+    streams.push_back(stream);
+    push({.stream = stream, .kind = Event::Kind::kTaken}, true);
+  }
+  exchange->on_disconnect([streams] { cancel_all(streams); });
   return std::nullopt;
 }
 
@@ -131,6 +147,7 @@ void Delivery::loop() {
       stream.open();
       switch (event.kind) {
         case Event::Kind::kTaken: break;
+        case Event::Kind::kRefused: stream.refuse(event.status, batch); break;
         case Event::Kind::kStart: stream.on_start(event.start, event.time); break;
         case Event::Kind::kPromptToken: stream.on_prompt_logprobs(std::move(event.logprobs)); break;
         case Event::Kind::kToken:

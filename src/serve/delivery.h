@@ -64,11 +64,13 @@ class ClientStream {
 };
 
 // A protocol's form of one answer. Called on the delivery's thread, in this order: any number of
-// prompt(), token() and end_choice() calls, then end() or, at any time instead, fail().
+// prompt(), token() and end_choice() calls, then end() or, at any time instead, fail(). A choice's
+// prompt() comes before its tokens, if at all.
 class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
-  virtual void prompt(const std::vector<PromptToken>& /*tokens*/, ClientStream& /*client*/) {}
+  virtual void prompt(std::int32_t /*choice*/, const std::vector<PromptToken>& /*tokens*/,
+                      ClientStream& /*client*/) {}
   virtual void token(std::int32_t choice, const TokenEvent& event, ClientStream& client) = 0;
   // `rest`: what was held back until the end.
   virtual void end_choice(std::int32_t choice, Ending ending, const AnswerDelta& rest,
@@ -93,6 +95,11 @@ struct AnswerSetup {
   std::chrono::steady_clock::time_point arrival;
 };
 
+struct AnswerPart {
+  Request request;
+  AnswerSetup setup;
+};
+
 // What /slots shows of a request.
 struct SlotInfo {
   RequestId id;
@@ -111,9 +118,10 @@ class Delivery {
   Delivery(const Delivery&) = delete;
   Delivery& operator=(const Delivery&) = delete;
 
-  // Gives the request to the engine and its answer to the setup's writer. A client that goes
-  // cancels it. Where the engine refuses, the writer is not called.
-  std::optional<Refusal> submit(Request request, AnswerSetup setup);
+  // Gives the requests of one client to the engine, and their answers to the setups' writers. A
+  // client that goes cancels them. Where the engine refuses the first, no writer is called; where
+  // it refuses another, the first's fail() is, and all are cancelled.
+  std::optional<Refusal> submit(std::vector<AnswerPart> parts);
 
   // The requests under way, and the last few that ended.
   std::vector<SlotInfo> slots();

@@ -28,9 +28,9 @@ bool asks_for_nothing(const json::value& value) {
   return false;
 }
 
-std::string text_of(const json::string& text) { return {text.data(), text.size()}; }
-
 }  // namespace
+
+std::string text_of(const json::string& text) { return {text.data(), text.size()}; }
 
 Answer<json::object> parse_body(std::string_view body) {
   json::parse_options options;
@@ -45,8 +45,7 @@ Answer<json::object> parse_body(std::string_view body) {
 }
 
 Refusal Fields::wrong(std::string_view name, std::string_view what) const {
-  std::string field = path_ + std::string(name);
-  return Refusal(400, "invalid_request_error", fmt::format("`{}` {}", field, what), field);
+  return wrong_field(path_ + std::string(name), what);
 }
 
 const json::value* Fields::value(std::string_view name) {

@@ -17,6 +17,8 @@ namespace strata::serve {
 // The object that a body is. 400 for anything else, and beyond 128 levels.
 Answer<boost::json::object> parse_body(std::string_view body);
 
+std::string text_of(const boost::json::string& text);
+
 // null counts as absent. Errors are 400 and name the field.
 class Fields {
  public:
@@ -32,6 +34,12 @@ class Fields {
                                               std::int64_t high);
   Answer<const boost::json::object*> object(std::string_view name);
   Answer<const boost::json::array*> array(std::string_view name);
+  // What `result` is, or its error as one of this field.
+  template <typename T>
+  Answer<T> checked(std::string_view name, Result<T> result) const {
+    if (!result.ok()) return wrong_field(path_ + std::string(name), result.status());
+    return std::move(result).value();
+  }
   // A text or a list of texts.
   Answer<std::vector<std::string>> texts(std::string_view name, std::size_t most);
 

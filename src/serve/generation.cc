@@ -16,19 +16,23 @@ namespace json = boost::json;
 
 constexpr std::int32_t kMostTopLogprobs = 20;
 constexpr std::size_t kMostBreakers = 64;
+constexpr const char* kBreakers = "dry_sequence_breakers";
 constexpr double kLargest = 1e18;
 
-Refusal bad_field(const std::string& field, std::string_view what) {
-  return Refusal(400, "invalid_request_error", fmt::format("`{}` {}", field, what), field);
+const char* prompt_field(const Generation& generation) {
+  return generation.source == Generation::Source::kMessages ? "messages" : "prompt";
 }
 
-Refusal exceeds_context(std::size_t prompt, std::int32_t context) {
+// `at_least`: the prompt is too long to count its tokens.
+Refusal exceeds_context(const Generation& generation, std::size_t tokens, std::int32_t context,
+                        bool at_least) {
   Refusal refusal(
       400, "exceed_context_size_error",
-      fmt::format("the prompt has {} tokens, more than the context of {} holds beside an "
-                  "answer; shorten it or start the server with a larger --context",
-                  prompt, context));
-  refusal.details = {{"n_prompt_tokens", prompt}, {"n_ctx", context}};
+      fmt::format("the prompt has {}{} tokens, more than the context of {} holds beside "
+                  "an answer; shorten it or start the server with a larger --context",
+                  at_least ? "at least " : "", tokens, context),
+      prompt_field(generation));
+  refusal.details = {{"n_prompt_tokens", tokens}, {"n_ctx", context}};
   return refusal;
 }
 
@@ -60,21 +64,26 @@ std::optional<Refusal> set_field(const SamplingField& field, Fields& fields,
 }
 
 Answer<SamplingParams> sampling_of(const ServedModel& model, const Generation& generation) {
-  SamplingParams params = model.sampling();
+  SamplingParams params = model.sampling().params;
   params.seed = std::random_device{}();
   Fields fields(generation.sampling, generation.sampling_path);
   for (const SamplingField& field : sampling_fields())
     if (auto refusal = set_field(field, fields, params)) return *refusal;
   STRATA_ASSIGN(const auto order, fields.text("samplers"));
   if (order) {
-    STRATA_ASSIGN(params.order, parse_sampling_order(*order));
+    STRATA_ASSIGN(params.order, fields.checked("samplers", parse_sampling_order(*order)));
   }
-  STRATA_ASSIGN(auto breakers, fields.texts("dry_sequence_breakers", kMostBreakers));
+  STRATA_ASSIGN(auto breakers, fields.texts(kBreakers, kMostBreakers));
+  if (fields.value(kBreakers) == nullptr) breakers = model.sampling().dry_breakers;
   if (params.dry_multiplier != 0) {
-    if (breakers.empty()) breakers = {"\n", ":", "\"", "*"};
-    STRATA_ASSIGN(params.dry_breakers, sequence_breakers(model.tokenizer(), std::move(breakers)));
+    STRATA_ASSIGN(
+        params.dry_breakers,
+        fields.checked(kBreakers, sequence_breakers(model.tokenizer(), std::move(breakers))));
   }
   params.logit_bias = generation.logit_bias;
+  for (const auto& [token, bias] : params.logit_bias)
+    if (token < 0 || token >= model.engine().vocabulary())
+      return wrong_field("logit_bias", "names tokens that the model does not have");
   STRATA_TRY(params.validate(model.engine().vocabulary()));
   return params;
 }
@@ -103,18 +112,22 @@ void take_sampling(Fields& fields, const json::object& object, Generation& gener
   };
   for (const SamplingField& field : sampling_fields()) take(field.name);
   take("samplers");
-  take("dry_sequence_breakers");
+  take(kBreakers);
 }
 
 Answer<Prompt> prompt_of(const ServedModel& model, const Generation& generation) {
+  const std::int32_t context = model.engine().context();
   switch (generation.source) {
     case Generation::Source::kTokens: {
       for (const TokenId token : generation.tokens)
         if (token < 0 || token >= model.engine().vocabulary())
-          return bad_field("prompt", "contains tokens that the model does not have");
+          return wrong_field("prompt", "contains tokens that the model does not have");
       return Prompt{generation.tokens, false};
     }
     case Generation::Source::kText: {
+      const std::size_t least = model.prompts().least_tokens(generation.text.size());
+      if (least > static_cast<std::size_t>(context))
+        return exceeds_context(generation, least, context, true);
       STRATA_ASSIGN(Prompt prompt, model.prompts().text(generation.text, true));
       return prompt;
     }
@@ -123,21 +136,30 @@ Answer<Prompt> prompt_of(const ServedModel& model, const Generation& generation)
   if (model.chat() == nullptr)
     return unsupported("the model {} has no chat template, so it takes completions only",
                        model.file().name);
-  STRATA_ASSIGN(Prompt prompt, model.prompts().chat(inputs_of(model, generation)));
+  const auto rendered = model.chat()->render(inputs_of(model, generation));
+  if (!rendered.ok()) return wrong_field("messages", rendered.status());
+  std::size_t bytes = 0;
+  for (const RenderedSpan& span : *rendered) bytes += span.text.size();
+  const std::size_t least = model.prompts().least_tokens(bytes);
+  if (least > static_cast<std::size_t>(context))
+    return exceeds_context(generation, least, context, true);
+  STRATA_ASSIGN(Prompt prompt, model.prompts().chat(*rendered));
   return prompt;
 }
 
 Answer<Prepared> prepare(const ServedModel& model, Generation generation) {
   STRATA_ASSIGN(Prompt prompt, prompt_of(model, generation));
   const std::int32_t context = model.engine().context();
-  if (prompt.tokens.empty()) return bad_field("prompt", "is empty");
+  if (prompt.tokens.empty()) return wrong_field(prompt_field(generation), "is empty");
   if (prompt.tokens.size() + (generation.max_tokens == 0 ? 0 : 1) >
       static_cast<std::size_t>(context))
-    return exceeds_context(prompt.tokens.size(), context);
+    return exceeds_context(generation, prompt.tokens.size(), context, false);
   Prepared out;
   Request& request = out.request;
   STRATA_ASSIGN(request.sampling, sampling_of(model, generation));
-  STRATA_ASSIGN(request.constraint, constraint_of(model, generation, prompt.starts_thinking));
+  out.warnings = std::move(generation.warnings);
+  STRATA_ASSIGN(request.constraint,
+                constraint_of(model, generation, prompt.starts_thinking, out.warnings));
   request.max_tokens = generation.max_tokens;
   request.choices = generation.choices;
   if (!generation.ignore_end) request.stop_tokens = model.end_tokens();

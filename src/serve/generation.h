@@ -27,6 +27,7 @@ struct OutputFormat {
   Kind kind = Kind::kText;
   boost::json::value schema;
   std::string grammar;  // GBNF
+  std::string field;    // of the request, for errors
 };
 
 struct Generation {
@@ -36,7 +37,6 @@ struct Generation {
   std::string text;
   std::vector<TokenId> tokens;
   enum class Source : std::uint8_t { kMessages, kText, kTokens } source = Source::kMessages;
-  bool raw = false;  // the text is no template's, but may hold control tokens
 
   boost::json::value tool_list;  // as messages' templates take it
   std::vector<Tool> tools;
@@ -74,6 +74,7 @@ struct Prepared {
   Request request;
   AnswerOptions text;
   std::vector<TokenId> reported_prompt;  // see AnswerSetup::prompt
+  std::vector<std::string> warnings;     // for the client
 };
 Answer<Prepared> prepare(const ServedModel& model, Generation generation);
 

@@ -61,6 +61,11 @@ void Metrics::request_refused() {
   ++counts_.refused;
 }
 
+void Metrics::request_abandoned() {
+  const std::lock_guard lock(mutex_);
+  ++counts_.disconnected;
+}
+
 void Metrics::request_started(double queued_seconds, std::int64_t prompt_tokens,
                               std::int64_t cached) {
   const std::lock_guard lock(mutex_);
@@ -80,8 +85,7 @@ void Metrics::next_token(double seconds) {
   next_token_.add(seconds);
 }
 
-void Metrics::request_ended(RequestEnd end, double seconds, std::int64_t /*prompt*/,
-                            std::int64_t completion) {
+void Metrics::request_ended(RequestEnd end, double seconds, std::int64_t completion) {
   const std::lock_guard lock(mutex_);
   counts_.completion_tokens += static_cast<std::uint64_t>(completion);
   switch (end) {

@@ -39,10 +39,11 @@ class Metrics {
  public:
   void request_arrived();
   void request_refused();
+  void request_abandoned();  // by its client, before it reached an engine
   void request_started(double queued_seconds, std::int64_t prompt_tokens, std::int64_t cached);
   void first_token(double seconds);
   void next_token(double seconds);
-  void request_ended(RequestEnd end, double seconds, std::int64_t prompt, std::int64_t completion);
+  void request_ended(RequestEnd end, double seconds, std::int64_t completion_tokens);
 
   std::string text() const;
 

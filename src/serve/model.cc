@@ -20,7 +20,7 @@ Result<std::optional<ChatTemplate>> template_of(const Metadata& metadata) {
 }  // namespace
 
 Result<std::unique_ptr<ServedModel>> ServedModel::load(ModelFile file, EngineOptions options,
-                                                       const SamplingDefaults& defaults) {
+                                                       const FindDefaults& defaults) {
   const auto start = std::chrono::steady_clock::now();
   std::unique_ptr<ServedModel> model(new ServedModel());
   STRATA_ASSIGN(ModelManifest manifest, ModelManifest::open(file.path));

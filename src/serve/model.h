@@ -28,14 +28,19 @@ struct ModelFile {
   std::string architecture, parameter_size, quantization, digest;
 };
 
+// Where a request says nothing.
+struct SamplingDefaults {
+  SamplingParams params;
+  std::vector<std::string> dry_breakers;
+};
 // Of a file's recommendations, or else of the program.
-using SamplingDefaults = std::function<SamplingParams(const Metadata&, std::int32_t vocabulary)>;
+using FindDefaults = std::function<SamplingDefaults(const Metadata&, std::int32_t vocabulary)>;
 
 // Thread-safe.
 class ServedModel {
  public:
   static Result<std::unique_ptr<ServedModel>> load(ModelFile file, EngineOptions options,
-                                                   const SamplingDefaults& defaults);
+                                                   const FindDefaults& defaults);
 
   const ModelFile& file() const { return file_; }
   Engine& engine() const { return *engine_; }
@@ -43,7 +48,7 @@ class ServedModel {
   const ChatTemplate* chat() const { return chat_ ? &*chat_ : nullptr; }
   const PromptMaker& prompts() const { return *prompts_; }
   const std::vector<TokenId>& end_tokens() const { return end_tokens_; }
-  const SamplingParams& sampling() const { return sampling_; }
+  const SamplingDefaults& sampling() const { return sampling_; }
   double load_seconds() const { return load_seconds_; }
   Bytes memory() const { return engine_->plan().total(); }
 
@@ -67,7 +72,7 @@ class ServedModel {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<PromptMaker> prompts_;
   std::vector<TokenId> end_tokens_;
-  SamplingParams sampling_;
+  SamplingDefaults sampling_;
   double load_seconds_ = 0;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const TokenTable> tokens_;

@@ -3,25 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
+#include "base/ascii.h"
 #include "base/printable.h"
 
 namespace strata::serve {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
-
 // Clients of Ollama write "name:latest" for "name".
-std::string plain_name(std::string_view name) {
-  constexpr std::string_view kLatest = ":latest";
-  if (name.ends_with(kLatest)) name.remove_suffix(kLatest.size());
-  return lower(name);
-}
+constexpr std::string_view kLatest = ":latest";
 
 }  // namespace
 
@@ -38,7 +28,7 @@ std::string_view to_string(ModelState state) {
 
 ModelLease::~ModelLease() {
   model_.reset();
-  models_.release(name_);
+  release_();
 }
 
 Models::Models(ModelsOptions options)
@@ -57,17 +47,27 @@ Models::~Models() {
   }
   wake_.notify_all();
   thread_.join();
+  std::unique_lock lock(mutex_);
+  wake_.wait(lock, [&] {
+    return std::ranges::all_of(entries_, [](const auto& e) { return e->users == 0; });
+  });
 }
 
 const Models::Entry* Models::entry_named(const std::string& name) const {
   if (name.empty()) return entries_.size() == 1 ? entries_.front().get() : nullptr;
-  const std::string wanted = plain_name(name);
-  for (const auto& entry : entries_)
-    if (lower(entry->file.name) == wanted) return entry.get();
+  std::string wanted = lower_case(name);
+  const auto exactly = [&]() -> const Entry* {
+    for (const auto& entry : entries_)
+      if (lower_case(entry->file.name) == wanted) return entry.get();
+    return nullptr;
+  };
+  if (const Entry* entry = exactly()) return entry;
+  if (wanted.ends_with(kLatest)) wanted.resize(wanted.size() - kLatest.size());
+  if (const Entry* entry = exactly()) return entry;
   // Else the one whose name begins so.
   const Entry* found = nullptr;
   for (const auto& entry : entries_) {
-    if (!lower(entry->file.name).starts_with(wanted)) continue;
+    if (!lower_case(entry->file.name).starts_with(wanted)) continue;
     if (found != nullptr) return nullptr;
     found = entry.get();
   }
@@ -81,7 +81,7 @@ Models::Entry* Models::entry_named(const std::string& name) {
 std::shared_ptr<ModelLease> Models::lease(Entry& entry) {
   ++entry.users;
   entry.last_used = Clock::now();
-  return std::make_shared<ModelLease>(*this, entry.file.name, entry.model);
+  return std::make_shared<ModelLease>(entry.model, [this, &entry] { release(entry); });
 }
 
 void Models::acquire(const std::string& name, std::optional<KeepAlive> keep_alive,
@@ -132,12 +132,10 @@ Status Models::unload(const std::string& name) {
   return {};
 }
 
-void Models::release(const std::string& name) {
+void Models::release(Entry& entry) {
   const std::lock_guard lock(mutex_);
-  Entry* const entry = entry_named(name);
-  if (entry == nullptr) return;
-  --entry->users;
-  entry->last_used = Clock::now();
+  --entry.users;
+  entry.last_used = Clock::now();
   wake_.notify_all();
 }
 

@@ -26,7 +26,7 @@ struct ModelsOptions {
   std::function<Result<ModelFile>(const std::string&)> find;
   EngineOptions engine;  // of each; its memory, which must not be 0, is for all together
   KeepAlive keep_alive{std::chrono::minutes(5)};
-  SamplingDefaults sampling;
+  FindDefaults sampling;
   std::function<void(const std::string&)> log;  // a line for the operator
 };
 
@@ -42,13 +42,12 @@ struct ModelStatus {
   std::string error;                   // why it could not be loaded the last time
 };
 
-class Models;
-
 // Keeps a model loaded while a request uses it.
 class ModelLease {
  public:
-  ModelLease(Models& models, std::string name, std::shared_ptr<ServedModel> model)
-      : models_(models), name_(std::move(name)), model_(std::move(model)) {}
+  // Lets the model go when it ends, by calling `release`.
+  ModelLease(std::shared_ptr<ServedModel> model, std::function<void()> release)
+      : model_(std::move(model)), release_(std::move(release)) {}
   ~ModelLease();
   ModelLease(const ModelLease&) = delete;
   ModelLease& operator=(const ModelLease&) = delete;
@@ -56,18 +55,18 @@ class ModelLease {
   ServedModel& model() const { return *model_; }
 
  private:
-  Models& models_;
-  const std::string name_;
   std::shared_ptr<ServedModel> model_;
+  const std::function<void()> release_;
 };
 
-// Thread-safe. Leases must end before it does.
+// Thread-safe.
 class Models {
  public:
   using Done = std::function<void(Answer<std::shared_ptr<ModelLease>>)>;
 
   explicit Models(ModelsOptions options);
-  ~Models();  // waiting requests are refused
+  // Refuses waiting requests, and waits for the end of leases.
+  ~Models();
 
   // Calls `done` at once where the model is ready or unknown, else from the thread that loads. An
   // empty name is the only model there is. `keep_alive` holds from this request on.
@@ -84,7 +83,6 @@ class Models {
   bool starting() const;
 
  private:
-  friend class ModelLease;
   using Clock = std::chrono::steady_clock;
   struct Entry {
     ModelFile file;
@@ -102,7 +100,7 @@ class Models {
   const Entry* entry_named(const std::string& name) const;
   ModelStatus status_of(const Entry& entry) const;
   std::shared_ptr<ModelLease> lease(Entry& entry);
-  void release(const std::string& name);
+  void release(Entry& entry);
 
   // The thread that loads and unloads.
   void loop();

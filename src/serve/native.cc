@@ -4,6 +4,7 @@
 #include <boost/json.hpp>
 
 #include "base/printable.h"
+#include "serve/json_response.h"
 #include "serve/openai_writer.h"
 #include "serve/service.h"
 #include "text/messages.h"
@@ -12,13 +13,6 @@ namespace strata::serve {
 namespace {
 
 namespace json = boost::json;
-
-http::HttpResponse json_response(const json::value& body, int status = 200) {
-  http::HttpResponse response;
-  response.status = status;
-  response.body = json::serialize(body);
-  return response;
-}
 
 void health(Service& service, const Router::Call& call) {
   const bool starting = service.models().starting();

@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "gguf/manifest.h"
+#include "serve/json_response.h"
 #include "serve/ollama_request.h"
 #include "serve/service.h"
 #include "serve/times.h"
@@ -18,17 +19,12 @@ namespace json = boost::json;
 
 constexpr const char* kNdjson = "application/x-ndjson";
 
-http::HttpResponse json_response(const json::object& body, int status = 200) {
-  http::HttpResponse response;
-  response.status = status;
-  response.body = json::serialize(body);
-  return response;
-}
-
 http::HttpResponse refuse(const Refusal& refusal) {
   json::object body = refusal.details;
   body["error"] = replace_invalid_utf8(refusal.message);
-  return json_response(body, refusal.http_status);
+  http::HttpResponse response = json_response(body, refusal.http_status);
+  add_retry_after(refusal, response);
+  return response;
 }
 
 std::int64_t nanoseconds(double seconds) { return static_cast<std::int64_t>(seconds * 1e9); }
@@ -107,10 +103,7 @@ class Writer final : public AnswerWriter {
     out["eval_count"] = usage.completion_tokens;
     out["eval_duration"] = nanoseconds(usage.generation_seconds);
     out["prompt_cached_count"] = usage.cached_tokens;
-    if (style_.warnings.empty()) return;
-    json::array list;
-    for (const std::string& warning : style_.warnings) list.emplace_back(warning);
-    out["warnings"] = std::move(list);
+    if (!style_.warnings.empty()) out["warnings"] = json::value_from(style_.warnings);
   }
 
   void send(const AnswerDelta& delta, ClientStream& client) {
@@ -175,10 +168,10 @@ void answer(Service& service, Router::Call call, Answer<OllamaRequest> read) {
   if (read->load_only) return load_only(service, *read, std::move(call.exchange));
   Generation& generation = read->generation;
   generation.client = call.request.peer;
-  const Style style{read->chat, read->stream, generation.warnings};
   AnswerForm form;
-  form.writer = [style](const ServedModel& model) {
-    return std::make_unique<Writer>(model, style);
+  form.writer = [chat = read->chat, stream = read->stream](const ServedModel& model,
+                                                           std::vector<std::string> warnings) {
+    return std::make_unique<Writer>(model, Style{chat, stream, std::move(warnings)});
   };
   form.refuse = refuse;
   if (read->stream) {
@@ -235,15 +228,33 @@ void running(Service& service, const Router::Call& call) {
   call.exchange->respond(json_response({{"models", std::move(list)}}));
 }
 
+// Older clients say `name`.
+Answer<std::string> model_name(Fields& fields) {
+  STRATA_ASSIGN(const auto model, fields.text("model"));
+  STRATA_ASSIGN(const auto name, fields.text("name"));
+  return model.value_or(name.value_or(""));
+}
+
+// Models come by `strata pull`; what is here already needs none.
+Answer<json::object> pull(Service& service, std::string_view body) {
+  STRATA_ASSIGN(const json::object object, parse_body(body));
+  Fields fields(object);
+  STRATA_ASSIGN(const std::string name, model_name(fields));
+  if (!service.models().find(name))
+    return Refusal(404, "not_found_error",
+                   fmt::format("the model '{0}' is not here; fetch it with `strata pull` and start "
+                               "the server with it",
+                               printable(name, 200)),
+                   "model");
+  return json::object{{"status", "success"}};
+}
+
 Answer<json::object> show(Service& service, std::string_view body) {
   STRATA_ASSIGN(const json::object object, parse_body(body));
   Fields fields(object);
-  STRATA_ASSIGN(auto name, fields.text("model"));
-  if (!name) {
-    STRATA_ASSIGN(name, fields.text("name"));
-  }
+  STRATA_ASSIGN(const std::string name, model_name(fields));
   STRATA_ASSIGN(const auto verbose, fields.boolean("verbose"));
-  const auto status = service.models().find(name.value_or(""));
+  const auto status = service.models().find(name);
   if (!status) return Refusal(404, "not_found_error", "there is no such model here", "model");
   STRATA_ASSIGN(const ModelManifest manifest, ModelManifest::open(status->file.path));
   json::object out{{"details", details_of(status->file)}};
@@ -283,6 +294,13 @@ void add_ollama(Router& router, Service& service) {
   });
   router.add("GET", "/api/tags", [&service](const Router::Call& call) { tags(service, call); });
   router.add("GET", "/api/ps", [&service](const Router::Call& call) { running(service, call); });
+  router.add("POST", "/api/pull", [&service](const Router::Call& call) {
+    const auto pulled = pull(service, call.request.body);
+    http::HttpResponse response = pulled.ok() ? json_response(*pulled) : refuse(pulled.status());
+    response.content_type = kNdjson;
+    response.body += '\n';
+    call.exchange->respond(std::move(response));
+  });
   router.add("POST", "/api/show", [&service](const Router::Call& call) {
     const auto shown = show(service, call.request.body);
     call.exchange->respond(shown.ok() ? json_response(*shown) : refuse(shown.status()));

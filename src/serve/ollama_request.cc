@@ -15,9 +15,7 @@ using std::chrono::milliseconds;
 
 constexpr double kLongest = 1e15;  // milliseconds
 constexpr std::size_t kMostStops = 64;
-
-#define STRATA_CHECK(expression) \
-  if (std::optional<Refusal> strata_refusal = (expression)) return *strata_refusal
+constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max();
 
 std::optional<Refusal> read_keep_alive(Fields& fields, Generation& generation) {
   const json::value* value = fields.value("keep_alive");
@@ -38,21 +36,17 @@ std::optional<Refusal> read_keep_alive(Fields& fields, Generation& generation) {
 }
 
 std::optional<Refusal> read_options(Fields& fields, Generation& generation) {
-  auto options = fields.object("options");
-  if (!options.ok()) return options.status();
-  if (*options == nullptr) return std::nullopt;
-  Fields inner(**options, "options.");
+  STRATA_ASSIGN(const auto options, fields.object("options"));
+  if (options == nullptr) return std::nullopt;
+  Fields inner(*options, "options.");
   generation.sampling_path = "options.";
-  take_sampling(inner, **options, generation);
-  auto most = inner.integer("num_predict", -2, std::numeric_limits<std::int32_t>::max());
-  if (!most.ok()) return most.status();
+  take_sampling(inner, *options, generation);
+  STRATA_ASSIGN(const auto most, inner.integer("num_predict", -2, kMostTokens));
   // -2 asks to fill the context, which an answer without a limit may do anyway.
-  if (*most) generation.max_tokens = std::max(static_cast<std::int32_t>(**most), -1);
-  auto stops = inner.texts("stop", kMostStops);
-  if (!stops.ok()) return stops.status();
-  generation.stops = std::move(*stops);
-  auto context = inner.integer("num_ctx", 1, std::numeric_limits<std::int32_t>::max());
-  if (!context.ok()) return context.status();
+  if (most) generation.max_tokens = std::max(static_cast<std::int32_t>(*most), -1);
+  STRATA_ASSIGN(generation.stops, inner.texts("stop", kMostStops));
+  if (const auto context = inner.integer("num_ctx", 1, kMostTokens); !context.ok())
+    return context.status();
   for (const std::string_view name :
        {"num_ctx", "num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap",
         "use_mlock", "low_vram", "numa", "penalize_newline", "f16_kv", "vocab_only", "tfs_z"})
@@ -69,11 +63,11 @@ std::optional<Refusal> read_format(Fields& fields, Generation& generation) {
   if (const json::string* word = format->if_string()) {
     if (word->empty()) return std::nullopt;
     if (*word != "json") return fields.wrong("format", "must be \"json\" or a JSON schema");
-    generation.format.kind = OutputFormat::Kind::kJsonObject;
+    generation.format = {OutputFormat::Kind::kJsonObject, {}, {}, "format"};
     return std::nullopt;
   }
   if (!format->is_object()) return fields.wrong("format", "must be \"json\" or a JSON schema");
-  generation.format = {OutputFormat::Kind::kJsonSchema, *format, {}};
+  generation.format = {OutputFormat::Kind::kJsonSchema, *format, {}, "format"};
   return std::nullopt;
 }
 
@@ -92,15 +86,13 @@ std::optional<Refusal> read_think(Fields& fields, Generation& generation) {
 
 std::optional<Refusal> read_common(Fields& fields, OllamaRequest& out) {
   Generation& generation = out.generation;
-  auto model = fields.text("model");
-  if (!model.ok()) return model.status();
-  generation.model = model->value_or("");
-  auto stream = fields.boolean("stream");
-  if (!stream.ok()) return stream.status();
-  out.stream = stream->value_or(true);
-  if (auto refusal = read_keep_alive(fields, generation)) return refusal;
-  if (auto refusal = read_options(fields, generation)) return refusal;
-  if (auto refusal = read_format(fields, generation)) return refusal;
+  STRATA_ASSIGN(const auto model, fields.text("model"));
+  generation.model = model.value_or("");
+  STRATA_ASSIGN(const auto stream, fields.boolean("stream"));
+  out.stream = stream.value_or(true);
+  STRATA_CHECK(read_keep_alive(fields, generation));
+  STRATA_CHECK(read_options(fields, generation));
+  STRATA_CHECK(read_format(fields, generation));
   return read_think(fields, generation);
 }
 
@@ -144,12 +136,14 @@ Answer<OllamaRequest> read_ollama_chat(std::string_view body) {
   OllamaRequest out;
   Generation& generation = out.generation;
   STRATA_CHECK(read_common(fields, out));
-  if (const json::value* messages = fields.value("messages")) {
-    STRATA_ASSIGN(generation.messages, read_messages(*messages));
+  const json::value* messages = fields.value("messages");
+  const bool none = messages == nullptr || (messages->is_array() && messages->get_array().empty());
+  out.load_only = none;
+  if (!none) {
+    STRATA_ASSIGN(generation.messages, fields.checked("messages", read_messages(*messages)));
   }
-  out.load_only = generation.messages.empty();
   if (const json::value* tools = fields.value("tools")) {
-    STRATA_ASSIGN(generation.tools, read_tools(*tools));
+    STRATA_ASSIGN(generation.tools, fields.checked("tools", read_tools(*tools)));
     generation.tool_list = *tools;
   }
   STRATA_CHECK(fields.refuse({"template"}));
@@ -170,7 +164,7 @@ Answer<OllamaRequest> read_ollama_generate(std::string_view body) {
   STRATA_CHECK(fields.refuse({"suffix", "images", "context", "template"}));
   out.load_only = !prompt || prompt->empty();
   if (raw.value_or(false)) {
-    if (system) return fields.wrong("system", "and `raw` cannot hold together");
+    if (system && !system->empty()) return fields.wrong("system", "and `raw` cannot hold together");
     generation.source = Generation::Source::kText;
     generation.text = prompt.value_or("");
   } else {

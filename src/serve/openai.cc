@@ -1,6 +1,7 @@
 // The OpenAI protocol: chat completions, completions, models.
 #include <boost/json.hpp>
 
+#include "serve/json_response.h"
 #include "serve/openai_request.h"
 #include "serve/openai_writer.h"
 #include "serve/service.h"
@@ -18,10 +19,13 @@ void answer(Service& service, Router::Call call, Answer<OpenAiRequest> read, boo
   OpenAiRequest& request = *read;
   for (Generation& generation : request.generations)
     if (generation.client.empty()) generation.client = call.request.peer;
-  OpenAiStyle style{chat, request.stream, request.include_usage, request.wants_logprobs,
-                    request.generations.front().warnings};
+  const OpenAiStyle style{chat, request.stream, request.include_usage, request.wants_logprobs, {}};
   AnswerForm form;
-  form.writer = [style](const ServedModel& model) { return openai_writer(model, style); };
+  form.writer = [style](const ServedModel& model, std::vector<std::string> warnings) {
+    OpenAiStyle all = style;
+    all.warnings = std::move(warnings);
+    return openai_writer(model, std::move(all));
+  };
   form.refuse = openai_error;
   if (request.stream) {
     form.stream.emplace();
@@ -41,12 +45,6 @@ json::object model_json(const ModelStatus& status) {
   return out;
 }
 
-void respond(const Router::Call& call, const json::object& body) {
-  http::HttpResponse response;
-  response.body = json::serialize(body);
-  call.exchange->respond(std::move(response));
-}
-
 }  // namespace
 
 void add_openai(Router& router, Service& service) {
@@ -61,14 +59,14 @@ void add_openai(Router& router, Service& service) {
   router.add("GET", "/v1/models", [&service](const Router::Call& call) {
     json::array list;
     for (const ModelStatus& status : service.models().list()) list.push_back(model_json(status));
-    respond(call, {{"object", "list"}, {"data", std::move(list)}});
+    call.exchange->respond(json_response({{"object", "list"}, {"data", std::move(list)}}));
   });
   router.add("GET", "/v1/models/*", [&service](const Router::Call& call) {
     const auto status = service.models().find(call.rest);
     if (!status)
       return call.exchange->respond(
           openai_error(Refusal(404, "not_found_error", "there is no such model here", "model")));
-    respond(call, model_json(*status));
+    call.exchange->respond(json_response(model_json(*status)));
   });
 }
 

@@ -17,18 +17,13 @@ constexpr std::size_t kMostStops = 64;
 constexpr std::size_t kMostPrompts = 256;
 constexpr std::size_t kMostBiases = 4096;
 constexpr std::int64_t kMostPriority = 1 << 20;
-
-std::string text_of(const json::string& text) { return {text.data(), text.size()}; }
-
-#define STRATA_CHECK(expression) \
-  if (std::optional<Refusal> strata_refusal = (expression)) return *strata_refusal
+constexpr const char* kFormat = "response_format";
 
 std::optional<Refusal> read_logit_bias(Fields& fields, Generation& generation) {
-  auto bias = fields.object("logit_bias");
-  if (!bias.ok()) return bias.status();
-  if (*bias == nullptr) return std::nullopt;
-  if ((*bias)->size() > kMostBiases) return fields.wrong("logit_bias", "has too many members");
-  for (const auto& member : **bias) {
+  STRATA_ASSIGN(const auto bias, fields.object("logit_bias"));
+  if (bias == nullptr) return std::nullopt;
+  if (bias->size() > kMostBiases) return fields.wrong("logit_bias", "has too many members");
+  for (const auto& member : *bias) {
     const std::string_view key = member.key();
     TokenId token = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
@@ -50,72 +45,59 @@ Answer<std::int32_t> tokens_of(Fields& fields, std::string_view name, std::int32
 }
 
 std::optional<Refusal> read_format(Fields& fields, Generation& generation) {
-  auto grammar = fields.text("grammar");
-  if (!grammar.ok()) return grammar.status();
-  if (*grammar && !(*grammar)->empty())
-    generation.format = {OutputFormat::Kind::kGrammar, {}, std::move(**grammar)};
-  auto format = fields.object("response_format");
-  if (!format.ok()) return format.status();
-  if (*format == nullptr) return std::nullopt;
-  Fields inner(**format, "response_format.");
-  auto type = inner.text("type");
-  if (!type.ok()) return type.status();
-  const std::string kind = type->value_or("");
+  STRATA_ASSIGN(const auto grammar, fields.text("grammar"));
+  if (grammar && !grammar->empty())
+    generation.format = {OutputFormat::Kind::kGrammar, {}, *grammar, "grammar"};
+  STRATA_ASSIGN(const auto format, fields.object(kFormat));
+  if (format == nullptr) return std::nullopt;
+  Fields inner(*format, "response_format.");
+  STRATA_ASSIGN(const auto type, inner.text("type"));
+  const std::string kind = type.value_or("");
   if (kind == "text") return std::nullopt;
   if (!generation.format.grammar.empty())
     return fields.wrong("grammar", "and `response_format` cannot hold together");
   if (kind == "json_object") {
-    generation.format.kind = OutputFormat::Kind::kJsonObject;
-    if (const json::value* schema = inner.value("schema"))
-      generation.format = {OutputFormat::Kind::kJsonSchema, *schema, {}};
+    const json::value* schema = inner.value("schema");
+    generation.format = schema == nullptr
+                            ? OutputFormat{OutputFormat::Kind::kJsonObject, {}, {}, kFormat}
+                            : OutputFormat{OutputFormat::Kind::kJsonSchema, *schema, {}, kFormat};
     return std::nullopt;
   }
   if (kind != "json_schema") return inner.wrong("type", "must be text, json_object or json_schema");
-  auto named = inner.object("json_schema");
-  if (!named.ok()) return named.status();
+  STRATA_ASSIGN(const auto named, inner.object("json_schema"));
   const json::value* schema =
-      *named == nullptr ? inner.value("schema") : (*named)->if_contains("schema");
+      named == nullptr ? inner.value("schema") : named->if_contains("schema");
   if (schema == nullptr) return inner.wrong("json_schema", "has no schema");
-  generation.format = {OutputFormat::Kind::kJsonSchema, *schema, {}};
+  generation.format = {OutputFormat::Kind::kJsonSchema, *schema, {}, kFormat};
   return std::nullopt;
 }
 
 std::optional<Refusal> read_common(Fields& fields, const json::object& object, OpenAiRequest& out,
                                    Generation& generation) {
-  auto model = fields.text("model");
-  if (!model.ok()) return model.status();
-  generation.model = model->value_or("");
-  auto stream = fields.boolean("stream");
-  if (!stream.ok()) return stream.status();
-  out.stream = stream->value_or(false);
-  auto options = fields.object("stream_options");
-  if (!options.ok()) return options.status();
-  if (*options != nullptr) {
-    Fields inner(**options, "stream_options.");
-    auto usage = inner.boolean("include_usage");
-    if (!usage.ok()) return usage.status();
-    out.include_usage = usage->value_or(false);
+  STRATA_ASSIGN(const auto model, fields.text("model"));
+  generation.model = model.value_or("");
+  STRATA_ASSIGN(const auto stream, fields.boolean("stream"));
+  out.stream = stream.value_or(false);
+  STRATA_ASSIGN(const auto options, fields.object("stream_options"));
+  if (options != nullptr) {
+    Fields inner(*options, "stream_options.");
+    STRATA_ASSIGN(const auto usage, inner.boolean("include_usage"));
+    out.include_usage = usage.value_or(false);
   }
-  auto choices = fields.integer("n", 1, kMostChoices);
-  if (!choices.ok()) return choices.status();
-  generation.choices = static_cast<std::int32_t>(choices->value_or(1));
-  auto stops = fields.texts("stop", kMostStops);
-  if (!stops.ok()) return stops.status();
-  generation.stops = std::move(*stops);
-  auto priority = fields.integer("priority", -kMostPriority, kMostPriority);
-  if (!priority.ok()) return priority.status();
-  generation.priority = static_cast<std::int32_t>(-priority->value_or(0));  // as vLLM: low first
+  STRATA_ASSIGN(const auto choices, fields.integer("n", 1, kMostChoices));
+  generation.choices = static_cast<std::int32_t>(choices.value_or(1));
+  STRATA_ASSIGN(generation.stops, fields.texts("stop", kMostStops));
+  STRATA_ASSIGN(const auto priority, fields.integer("priority", -kMostPriority, kMostPriority));
+  generation.priority = static_cast<std::int32_t>(-priority.value_or(0));  // as vLLM: low first
   for (const auto& [name, target] :
        {std::pair{"user", &generation.client}, std::pair{"cache_salt", &generation.cache_salt}}) {
-    auto text = fields.text(name);
-    if (!text.ok()) return text.status();
-    *target = text->value_or("");
+    STRATA_ASSIGN(const auto text, fields.text(name));
+    *target = text.value_or("");
   }
-  auto ignore = fields.boolean("ignore_eos");
-  if (!ignore.ok()) return ignore.status();
-  generation.ignore_end = ignore->value_or(false);
+  STRATA_ASSIGN(const auto ignore, fields.boolean("ignore_eos"));
+  generation.ignore_end = ignore.value_or(false);
   take_sampling(fields, object, generation);
-  if (auto refusal = read_logit_bias(fields, generation)) return refusal;
+  STRATA_CHECK(read_logit_bias(fields, generation));
   return read_format(fields, generation);
 }
 
@@ -149,42 +131,33 @@ std::optional<Refusal> read_tool_choice(Fields& fields, Generation& generation) 
 
 std::optional<Refusal> read_tools_of(Fields& fields, Generation& generation) {
   if (const json::value* tools = fields.value("tools")) {
-    auto read = read_tools(*tools);
-    if (!read.ok()) return Refusal(read.status());
-    generation.tools = std::move(*read);
+    STRATA_ASSIGN(generation.tools, fields.checked("tools", read_tools(*tools)));
     generation.tool_list = *tools;
   }
-  auto parallel = fields.boolean("parallel_tool_calls");
-  if (!parallel.ok()) return parallel.status();
-  generation.parallel_tools = parallel->value_or(true);
+  STRATA_ASSIGN(const auto parallel, fields.boolean("parallel_tool_calls"));
+  generation.parallel_tools = parallel.value_or(true);
   return read_tool_choice(fields, generation);
 }
 
 std::optional<Refusal> read_thinking(Fields& fields, Generation& generation) {
-  auto inputs = fields.object("chat_template_kwargs");
-  if (!inputs.ok()) return inputs.status();
-  if (*inputs != nullptr) generation.template_inputs = **inputs;
-  auto think = fields.boolean("think");
-  if (!think.ok()) return think.status();
-  generation.think = *think;
-  auto effort = fields.text("reasoning_effort");
-  if (!effort.ok()) return effort.status();
-  if (!*effort) return std::nullopt;
-  generation.think = **effort != "none";
-  generation.template_inputs["reasoning_effort"] = **effort;
+  STRATA_ASSIGN(const auto inputs, fields.object("chat_template_kwargs"));
+  if (inputs != nullptr) generation.template_inputs = *inputs;
+  STRATA_ASSIGN(generation.think, fields.boolean("think"));
+  STRATA_ASSIGN(const auto effort, fields.text("reasoning_effort"));
+  if (!effort) return std::nullopt;
+  generation.think = *effort != "none";
+  generation.template_inputs["reasoning_effort"] = *effort;
   return std::nullopt;
 }
 
 std::optional<Refusal> read_chat_logprobs(Fields& fields, OpenAiRequest& out,
                                           Generation& generation) {
-  auto wanted = fields.boolean("logprobs");
-  if (!wanted.ok()) return wanted.status();
-  auto top = fields.integer("top_logprobs", 0, 20);
-  if (!top.ok()) return top.status();
-  out.wants_logprobs = wanted->value_or(false);
-  if (*top && **top > 0 && !out.wants_logprobs)
+  STRATA_ASSIGN(const auto wanted, fields.boolean("logprobs"));
+  STRATA_ASSIGN(const auto top, fields.integer("top_logprobs", 0, 20));
+  out.wants_logprobs = wanted.value_or(false);
+  if (top && *top > 0 && !out.wants_logprobs)
     return fields.wrong("top_logprobs", "needs `logprobs` to be true");
-  if (out.wants_logprobs) generation.top_logprobs = static_cast<std::int32_t>(top->value_or(0));
+  if (out.wants_logprobs) generation.top_logprobs = static_cast<std::int32_t>(top.value_or(0));
   return std::nullopt;
 }
 
@@ -210,7 +183,7 @@ std::optional<Refusal> read_prompts(Fields& fields, const Generation& common, Op
       generation.source = Generation::Source::kText;
       generation.text = text_of(*text);
     } else if (const json::array* list = each.if_array()) {
-      if (auto refusal = read_token_prompt(*list, fields, generation)) return refusal;
+      STRATA_CHECK(read_token_prompt(*list, fields, generation));
     } else {
       return fields.wrong("prompt", "must be a text, tokens, or a list of either");
     }
@@ -221,8 +194,7 @@ std::optional<Refusal> read_prompts(Fields& fields, const Generation& common, Op
   const bool several = list != nullptr && !list->empty() && !list->front().is_number();
   if (!several) return add(*prompt);
   if (list->size() > kMostPrompts) return fields.wrong("prompt", "holds too many prompts");
-  for (const json::value& each : *list)
-    if (auto refusal = add(each)) return refusal;
+  for (const json::value& each : *list) STRATA_CHECK(add(each));
   return std::nullopt;
 }
 
@@ -236,8 +208,7 @@ Answer<OpenAiRequest> read_chat_request(std::string_view body) {
   STRATA_CHECK(read_common(fields, object, out, generation));
   const json::value* messages = fields.value("messages");
   if (messages == nullptr) return fields.wrong("messages", "is missing");
-  STRATA_ASSIGN(generation.messages, read_messages(*messages));
-  if (generation.messages.empty()) return fields.wrong("messages", "is empty");
+  STRATA_ASSIGN(generation.messages, fields.checked("messages", read_messages(*messages)));
   STRATA_CHECK(read_tools_of(fields, generation));
   STRATA_CHECK(read_thinking(fields, generation));
   STRATA_CHECK(read_chat_logprobs(fields, out, generation));

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <ctime>
 #include <map>
 #include <random>
+#include <set>
 
 #include "base/printable.h"
-#include "serve/json_text.h"
+#include "serve/json_response.h"
 
 namespace strata::serve {
 namespace {
@@ -44,6 +44,13 @@ json::array chat_logprobs(const Tokenizer& tokenizer, const std::vector<LogProba
   return {std::move(token)};
 }
 
+// What of a prompt is sent back: its text, as far as tokens are whole characters.
+std::string prompt_text(const Tokenizer& tokenizer, const std::vector<PromptToken>& tokens) {
+  std::string bytes;
+  for (const PromptToken& token : tokens) bytes += token_piece(tokenizer, token.token).bytes;
+  return replace_invalid_utf8(bytes);
+}
+
 // The lists that completions have for log-probabilities.
 struct CompletionLogprobs {
   json::array tokens, values, top, offsets;
@@ -65,6 +72,10 @@ struct CompletionLogprobs {
       best.emplace(token_piece(tokenizer, all[i].token).text, all[i].value);
     top.emplace_back(std::move(best));
   }
+  void add(const Tokenizer& tokenizer, const std::vector<PromptToken>& prompt) {
+    for (const PromptToken& token : prompt) add(tokenizer, token.token, token.logprobs);
+  }
+  // What was added since the last time.
   json::object take() {
     return {{"tokens", std::move(tokens)},
             {"token_logprobs", std::move(values)},
@@ -122,13 +133,6 @@ class Writer : public AnswerWriter {
     out["object"] = object;
     return out;
   }
-  void add_warnings(json::object& out) {
-    if (style_.warnings.empty()) return;
-    json::array list;
-    for (const std::string& warning : style_.warnings) list.emplace_back(warning);
-    out["warnings"] = std::move(list);
-    style_.warnings.clear();
-  }
 
   const Tokenizer& tokenizer_;
   OpenAiStyle style_;
@@ -144,15 +148,15 @@ class StreamWriter final : public Writer {
     if (style_.include_usage) prefix_ += ",\"usage\":null";
   }
 
-  void prompt(const std::vector<PromptToken>& tokens, ClientStream& client) override {
-    std::string text;
-    CompletionLogprobs logprobs;
-    for (const PromptToken& token : tokens) {
-      text += token_piece(tokenizer_, token.token).bytes;
-      if (style_.logprobs) logprobs.add(tokenizer_, token.token, token.logprobs);
+  void prompt(std::int32_t index, const std::vector<PromptToken>& tokens,
+              ClientStream& client) override {
+    json::object choice{
+        {"index", index}, {"text", prompt_text(tokenizer_, tokens)}, {"logprobs", nullptr}};
+    if (style_.logprobs) {
+      CompletionLogprobs& logprobs = logprobs_[index];
+      logprobs.add(tokenizer_, tokens);
+      choice["logprobs"] = logprobs.take();
     }
-    json::object choice{{"index", 0}, {"text", replace_invalid_utf8(text)}};
-    choice["logprobs"] = style_.logprobs ? json::value(logprobs.take()) : json::value(nullptr);
     choice["finish_reason"] = nullptr;
     send(std::move(choice), client);
   }
@@ -191,7 +195,7 @@ class StreamWriter final : public Writer {
     json::object choice{{"index", index}};
     if (style_.chat) {
       json::object changes;
-      if (started_.emplace(index, true).second) changes["role"] = "assistant";
+      if (started_.insert(index).second) changes["role"] = "assistant";
       if (!delta.reasoning.empty()) changes["reasoning_content"] = delta.reasoning;
       if (!delta.content.empty()) changes["content"] = delta.content;
       if (!delta.calls.empty()) changes["tool_calls"] = call_deltas(delta);
@@ -204,9 +208,9 @@ class StreamWriter final : public Writer {
       if (style_.chat) {
         choice["logprobs"] = json::object{{"content", chat_logprobs(tokenizer_, event->logprobs)}};
       } else {
-        CompletionLogprobs& all = offsets_[index];
-        all.add(tokenizer_, event->token, event->logprobs);
-        choice["logprobs"] = all.take();
+        CompletionLogprobs& logprobs = logprobs_[index];
+        logprobs.add(tokenizer_, event->token, event->logprobs);
+        choice["logprobs"] = logprobs.take();
       }
     }
     choice["finish_reason"] = reason == nullptr ? json::value(nullptr) : json::value(*reason);
@@ -216,75 +220,67 @@ class StreamWriter final : public Writer {
   void send(json::object choice, ClientStream& client) {
     std::string more;
     if (!style_.warnings.empty()) {
-      json::object warned;
-      add_warnings(warned);
-      more = ",\"warnings\":" + json::serialize(warned["warnings"]);
+      more = ",\"warnings\":" + json::serialize(json::value_from(style_.warnings));
+      style_.warnings.clear();
     }
     client.write(prefix_ + more + ",\"choices\":[" + json::serialize(choice) + "]}\n\n");
   }
 
   std::string prefix_;
-  std::map<std::int32_t, bool> started_;
-  std::map<std::int32_t, CompletionLogprobs> offsets_;
+  std::set<std::int32_t> started_;
+  std::map<std::int32_t, CompletionLogprobs> logprobs_;
 };
 
 class WholeWriter final : public Writer {
  public:
   using Writer::Writer;
 
-  void prompt(const std::vector<PromptToken>& tokens, ClientStream&) override {
-    CompletionLogprobs logprobs;
-    std::string text;
-    for (const PromptToken& token : tokens) {
-      text += token_piece(tokenizer_, token.token).bytes;
-      if (style_.logprobs) logprobs.add(tokenizer_, token.token, token.logprobs);
-    }
-    echo_ = replace_invalid_utf8(text);
-    prompt_logprobs_ = std::move(logprobs);
+  void prompt(std::int32_t index, const std::vector<PromptToken>& tokens, ClientStream&) override {
+    Choice& choice = choices_[index];
+    choice.echo = prompt_text(tokenizer_, tokens);
+    if (style_.logprobs) choice.logprobs.add(tokenizer_, tokens);
   }
 
   void token(std::int32_t index, const TokenEvent& event, ClientStream&) override {
     if (!style_.logprobs) return;
-    if (style_.chat) {
+    Choice& choice = choices_[index];
+    if (style_.chat)
       for (auto& one : chat_logprobs(tokenizer_, event.logprobs))
-        chat_logprobs_[index].push_back(std::move(one));
-    } else {
-      logprobs_.try_emplace(index, prompt_logprobs_)
-          .first->second.add(tokenizer_, event.token, event.logprobs);
-    }
+        choice.chat_logprobs.push_back(std::move(one));
+    else
+      choice.logprobs.add(tokenizer_, event.token, event.logprobs);
   }
 
   void end_choice(std::int32_t index, Ending ending, const AnswerDelta&, const AnswerText& text,
                   ClientStream&) override {
-    json::object choice{{"index", index}};
+    Choice& choice = choices_[index];
+    json::object& out = choice.json;
+    out["index"] = index;
     if (style_.chat) {
       json::object message{{"role", "assistant"}, {"content", text.content()}};
       if (text.content().empty() && !text.calls().empty()) message["content"] = nullptr;
       if (!text.reasoning().empty()) message["reasoning_content"] = text.reasoning();
       if (!text.calls().empty()) message["tool_calls"] = whole_calls(text.calls());
-      choice["message"] = std::move(message);
+      out["message"] = std::move(message);
     } else {
-      choice["text"] = echo_ + text.content();
+      out["text"] = choice.echo + text.content();
     }
-    choice["logprobs"] = nullptr;
+    out["logprobs"] = nullptr;
     if (style_.logprobs && style_.chat)
-      choice["logprobs"] = json::object{{"content", std::move(chat_logprobs_[index])}};
+      out["logprobs"] = json::object{{"content", std::move(choice.chat_logprobs)}};
     else if (style_.logprobs)
-      choice["logprobs"] = logprobs_.try_emplace(index, prompt_logprobs_).first->second.take();
-    choice["finish_reason"] = to_string(ending);
-    choices_[index] = std::move(choice);
+      out["logprobs"] = choice.logprobs.take();
+    out["finish_reason"] = to_string(ending);
   }
 
   void end(const Usage& usage, ClientStream& client) override {
     json::object out = head(style_.chat ? "chat.completion" : "text_completion");
     json::array choices;
-    for (auto& [index, choice] : choices_) choices.push_back(std::move(choice));
+    for (auto& [index, choice] : choices_) choices.push_back(std::move(choice.json));
     out["choices"] = std::move(choices);
     out["usage"] = openai_usage(usage);
-    add_warnings(out);
-    http::HttpResponse response;
-    response.body = json::serialize(out);
-    client.respond(std::move(response));
+    if (!style_.warnings.empty()) out["warnings"] = json::value_from(style_.warnings);
+    client.respond(json_response(out));
   }
 
   void fail(const Refusal& refusal, ClientStream& client) override {
@@ -292,11 +288,13 @@ class WholeWriter final : public Writer {
   }
 
  private:
-  std::string echo_;
-  CompletionLogprobs prompt_logprobs_;
-  std::map<std::int32_t, json::object> choices_;
-  std::map<std::int32_t, json::array> chat_logprobs_;
-  std::map<std::int32_t, CompletionLogprobs> logprobs_;
+  struct Choice {
+    std::string echo;
+    json::array chat_logprobs;
+    CompletionLogprobs logprobs;
+    json::object json;
+  };
+  std::map<std::int32_t, Choice> choices_;
 };
 
 }  // namespace
@@ -312,9 +310,9 @@ http::HttpResponse openai_error(const Refusal& refusal) {
   error["type"] = refusal.type;
   error["param"] = refusal.field.empty() ? json::value(nullptr) : json::value(refusal.field);
   error["code"] = refusal.http_status;
-  http::HttpResponse response;
-  response.status = refusal.http_status;
-  response.body = json::serialize(json::object{{"error", std::move(error)}});
+  http::HttpResponse response =
+      json_response(json::object{{"error", std::move(error)}}, refusal.http_status);
+  add_retry_after(refusal, response);
   return response;
 }
 

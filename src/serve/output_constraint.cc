@@ -7,7 +7,7 @@
 #include "grammar/grammar.h"
 #include "grammar/grammar_constraint.h"
 #include "grammar/json_schema.h"
-#include "grammar/json_text.h"
+#include "serve/call_constraint.h"
 
 namespace strata::serve {
 namespace {
@@ -21,7 +21,7 @@ constexpr std::uint32_t kMostSpaces = 4;  // behind a thinking block
 // What of a request decides the grammar.
 struct Wanted {
   const OutputFormat& format;
-  std::optional<ToolGrammar> tools;  // that are required
+  std::optional<ToolGrammar> tools;  // whose calls the answer may be, besides the format
   ThinkingTags thinking;             // a block that may come first; empty: none
   bool in_thinking = false;          // the prompt has opened it
 
@@ -85,13 +85,18 @@ Result<Id> add_calls(GrammarBuilder& builder, const ToolGrammar& tools) {
   return builder.sequence({any, builder.repeat(more, 0, kUnbounded)});
 }
 
+Result<Id> add_format(GrammarBuilder& builder, const OutputFormat& format) {
+  if (format.kind == Kind::kJsonSchema)
+    return add_json_schema(builder, format.schema, "the schema");
+  return add_json_schema(builder, json::object{{"type", "object"}}, "the schema");
+}
+
 Result<Id> add_body(GrammarBuilder& builder, const Wanted& wanted) {
-  if (wanted.tools) return add_calls(builder, *wanted.tools);
-  if (wanted.format.kind == Kind::kJsonObject) {
-    const json::value object = json::object{{"type", "object"}};
-    return add_json_schema(builder, object, "the schema");
-  }
-  return add_json_schema(builder, wanted.format.schema, "the schema");
+  if (!wanted.tools) return add_format(builder, wanted.format);
+  STRATA_ASSIGN(const Id calls, add_calls(builder, *wanted.tools));
+  if (wanted.format.kind == Kind::kText) return calls;
+  STRATA_ASSIGN(const Id format, add_format(builder, wanted.format));
+  return builder.choice({calls, format});
 }
 
 Result<Grammar> make_grammar(const Wanted& wanted) {
@@ -114,40 +119,64 @@ Result<Grammar> make_grammar(const Wanted& wanted) {
   return builder.compile(root);
 }
 
-Result<std::shared_ptr<const Constraint>> make(const ServedModel& model, const Wanted& wanted) {
-  STRATA_ASSIGN(auto masks, model.masks(wanted.key(), [&] { return make_grammar(wanted); }));
-  return std::shared_ptr<const Constraint>(std::make_shared<GrammarConstraint>(std::move(masks)));
+// The tools that may be called, as a grammar of their calls; nothing where none may.
+Answer<std::optional<ToolGrammar>> callable(ToolStyle style, const Generation& generation) {
+  const ToolChoice& choice = generation.tool_choice;
+  if (generation.tools.empty() || choice.mode == ToolChoice::Mode::kNone)
+    return std::optional<ToolGrammar>();
+  if (style == ToolStyle::kNone) {
+    if (choice.mode == ToolChoice::Mode::kAuto) return std::optional<ToolGrammar>();
+    return wrong_field("tool_choice",
+                       "asks for a call, but how the model's template writes calls is not known");
+  }
+  std::vector<Tool> tools = generation.tools;
+  if (!choice.name.empty())
+    std::erase_if(tools, [&](const Tool& tool) { return tool.name != choice.name; });
+  ToolGrammar grammar = tool_grammar(style, tools);
+  grammar.repeats = grammar.repeats && generation.parallel_tools;
+  return std::optional(std::move(grammar));
+}
+
+using Masks = std::shared_ptr<TokenMasks>;
+
+Result<Masks> masks_of(const ServedModel& model, const Wanted& wanted) {
+  return model.masks(wanted.key(), [&] { return make_grammar(wanted); });
 }
 
 }  // namespace
 
 Answer<std::shared_ptr<const Constraint>> constraint_of(const ServedModel& model,
                                                         const Generation& generation,
-                                                        bool starts_thinking) {
+                                                        bool starts_thinking,
+                                                        std::vector<std::string>& warnings) {
+  using Made = std::shared_ptr<const Constraint>;
+  const OutputFormat& format = generation.format;
   const bool chat = generation.source == Generation::Source::kMessages;
   const ToolStyle style = chat ? model.chat()->tool_style() : ToolStyle::kNone;
-  const bool calls =
-      !generation.tools.empty() && generation.tool_choice.mode != ToolChoice::Mode::kNone;
-  const bool required = calls && generation.tool_choice.mode == ToolChoice::Mode::kRequired;
-  if (required && style == ToolStyle::kNone)
-    return Refusal(400, "invalid_request_error",
-                   "the model's template writes tool calls in a way that is not supported, so none "
-                   "can be required",
-                   "tool_choice");
-  Wanted wanted{generation.format, std::nullopt, {}, starts_thinking};
+  STRATA_ASSIGN(auto tools, callable(style, generation));
+  const bool required = generation.tool_choice.mode == ToolChoice::Mode::kRequired;
+  if (!tools && format.kind == Kind::kText) return Made();
+  ThinkingTags thinking;
   if (chat && (starts_thinking || generation.think.value_or(true)))
-    wanted.thinking = model.chat()->thinking().tags;
-  if (required) {
-    std::vector<Tool> tools = generation.tools;
-    if (!generation.tool_choice.name.empty())
-      std::erase_if(tools, [&](const Tool& t) { return t.name != generation.tool_choice.name; });
-    wanted.tools = tool_grammar(style, tools);
-    wanted.tools->repeats = wanted.tools->repeats && generation.parallel_tools;
+    thinking = model.chat()->thinking().tags;
+  if (tools && !required && format.kind == Kind::kText) {
+    CallStart start{tools->trigger, style == ToolStyle::kLlama, std::string(kPythonTag), thinking,
+                    starts_thinking};
+    tools->repeats = false;
+    const OutputFormat any;
+    auto masks = masks_of(model, {any, std::move(tools), {}, false});
+    if (masks.ok())
+      return Made(std::make_shared<CallConstraint>(std::move(masks).value(), std::move(start)));
+    warnings.push_back("calls are not held to their schemas: " + masks.status().message());
+    return Made();
   }
-  if (!required && generation.format.kind == Kind::kText)
-    return std::shared_ptr<const Constraint>();
-  STRATA_ASSIGN(auto constraint, make(model, wanted));
-  return constraint;
+  // A grammar of the client's says all; a required call comes whatever the format.
+  const OutputFormat any;
+  if (format.kind == Kind::kGrammar && !required) tools.reset();
+  auto masks = masks_of(
+      model, {required ? any : format, std::move(tools), std::move(thinking), starts_thinking});
+  if (!masks.ok()) return wrong_field(required ? "tools" : format.field, masks.status());
+  return Made(std::make_shared<GrammarConstraint>(std::move(masks).value()));
 }
 
 }  // namespace strata::serve

@@ -1,5 +1,7 @@
 #include "serve/refusal.h"
 
+#include <fmt/format.h>
+
 namespace strata::serve {
 namespace {
 
@@ -27,5 +29,15 @@ Kind kind_of(StatusCode code) {
 
 Refusal::Refusal(const Status& status)
     : Refusal(kind_of(status.code()).http_status, kind_of(status.code()).type, status.message()) {}
+
+Refusal wrong_field(std::string field, std::string_view what) {
+  std::string message = fmt::format("`{}` {}", field, what);
+  return Refusal(400, "invalid_request_error", std::move(message), std::move(field));
+}
+
+Refusal wrong_field(std::string field, const Status& status) {
+  std::string message = fmt::format("`{}`: {}", field, status.message());
+  return Refusal(400, "invalid_request_error", std::move(message), std::move(field));
+}
 
 }  // namespace strata::serve

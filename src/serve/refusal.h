@@ -2,7 +2,9 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -48,5 +50,17 @@ class [[nodiscard]] Answer {
  private:
   std::variant<T, Refusal> state_;
 };
+
+// 400 for a field of the request.
+Refusal wrong_field(std::string field, std::string_view what);
+// Whatever its code. REQUIRES: not ok.
+Refusal wrong_field(std::string field, const Status& status);
+
+// Returns the refusal that the expression gives, if any, from the enclosing function.
+#define STRATA_CHECK(expression)                                               \
+  do {                                                                         \
+    if (std::optional<::strata::serve::Refusal> strata_refusal = (expression)) \
+      return *std::move(strata_refusal);                                       \
+  } while (false)
 
 }  // namespace strata::serve

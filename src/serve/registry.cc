@@ -1,6 +1,7 @@
 // The registry of models, by the names of Bodega's paths: load, unload, list, queue.
 #include <boost/json.hpp>
 
+#include "serve/json_response.h"
 #include "serve/openai_writer.h"
 #include "serve/service.h"
 
@@ -10,12 +11,6 @@ namespace {
 namespace json = boost::json;
 
 constexpr double kMega = 1024.0 * 1024.0;
-
-http::HttpResponse json_response(const json::object& body) {
-  http::HttpResponse response;
-  response.body = json::serialize(body);
-  return response;
-}
 
 std::string_view status_name(ModelState state) {
   return state == ModelState::kReady ? "running" : to_string(state);

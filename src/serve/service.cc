@@ -1,5 +1,7 @@
 #include "serve/service.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace strata::serve {
@@ -18,8 +20,9 @@ class PartWriter final : public AnswerWriter {
   PartWriter(std::shared_ptr<Together> all, std::int32_t first)
       : all_(std::move(all)), first_(first) {}
 
-  void prompt(const std::vector<PromptToken>& tokens, ClientStream& client) override {
-    if (!all_->failed) all_->writer->prompt(tokens, client);
+  void prompt(std::int32_t choice, const std::vector<PromptToken>& tokens,
+              ClientStream& client) override {
+    if (!all_->failed) all_->writer->prompt(first_ + choice, tokens, client);
   }
   void token(std::int32_t choice, const TokenEvent& event, ClientStream& client) override {
     if (!all_->failed) all_->writer->token(first_ + choice, event, client);
@@ -61,58 +64,64 @@ std::optional<Refusal> submit(Metrics& metrics, const std::shared_ptr<ModelLease
                               Work& work) {
   ServedModel& model = lease->model();
   std::vector<Prepared> prepared;
-  for (Generation& generation : work.generations) {
-    auto one = prepare(model, generation);
-    if (!one.ok()) return one.status();
-    prepared.push_back(std::move(*one));
+  for (const Generation& generation : work.generations) {
+    STRATA_ASSIGN(Prepared one, prepare(model, generation));
+    prepared.push_back(std::move(one));
   }
   const auto all = std::make_shared<Together>();
-  all->writer = work.form.writer(model);
+  all->writer = work.form.writer(model, std::move(prepared.front().warnings));
   all->left = prepared.size();
-  std::int32_t first_choice = 0;
+  std::vector<AnswerPart> parts;
+  std::int32_t choices = 0;
   for (std::size_t i = 0; i < prepared.size(); ++i) {
-    Prepared& part = prepared[i];
+    Prepared& one = prepared[i];
     AnswerSetup setup;
     setup.lease = lease;
     setup.engine = &model.engine();
     setup.tokenizer = &model.tokenizer();
-    setup.text = std::move(part.text);
-    setup.prompt = std::move(part.reported_prompt);
-    setup.prompt_tokens = static_cast<std::int32_t>(part.request.tokens.size());
+    setup.text = std::move(one.text);
+    setup.prompt = std::move(one.reported_prompt);
+    setup.prompt_tokens = static_cast<std::int32_t>(one.request.tokens.size());
     setup.prompt_top = std::max(work.generations[i].top_logprobs, 0);
-    setup.choices = part.request.choices;
+    setup.choices = one.request.choices;
     setup.exchange = work.exchange;
     if (i == 0) setup.stream = work.form.stream;
-    setup.writer = std::make_unique<PartWriter>(all, first_choice);
+    setup.writer = std::make_unique<PartWriter>(all, choices);
     setup.metrics = &metrics;
     setup.arrival = work.generations[i].arrival;
-    first_choice += setup.choices;
-    if (auto refusal = model.delivery().submit(std::move(part.request), std::move(setup)))
-      return i == 0 ? refusal : std::nullopt;
+    choices += setup.choices;
+    parts.push_back({std::move(one.request), std::move(setup)});
   }
-  return std::nullopt;
+  return model.delivery().submit(std::move(parts));
+}
+
+// Tells the client, unless it is gone.
+void refuse(Metrics& metrics, const Work& work, const Refusal& refusal) {
+  metrics.request_refused();
+  work.exchange->respond(work.form.refuse(refusal));
 }
 
 }  // namespace
 
+void Service::neutralize(Generation& generation) const {
+  const std::size_t lines = facts_.noise.apply(generation.messages);
+  if (lines > 0)
+    generation.warnings.push_back(
+        fmt::format("{} line{} of the system prompt left out, as the server's --neutralize says",
+                    lines, lines == 1 ? " was" : "s were"));
+}
+
 void Service::answer(std::vector<Generation> generations, AnswerForm form, ExchangePtr exchange) {
   metrics_.request_arrived();
+  for (Generation& generation : generations) neutralize(generation);
   const std::string name = generations.front().model;
   const auto keep_alive = generations.front().keep_alive;
   const auto work =
       std::make_shared<Work>(Work{std::move(generations), std::move(form), std::move(exchange)});
   models_.acquire(name, keep_alive, [this, work](Answer<std::shared_ptr<ModelLease>> leased) {
-    if (work->exchange->closed()) return;
-    std::optional<Refusal> refusal;
-    if (!leased.ok())
-      refusal = leased.status();
-    else
-      refusal = submit(metrics_, *leased, *work);
-    if (!refusal) return;
-    metrics_.request_refused();
-    http::HttpResponse response = work->form.refuse(*refusal);
-    if (refusal->is_overload()) response.headers.emplace_back("Retry-After", "1");
-    work->exchange->respond(std::move(response));
+    if (work->exchange->closed()) return metrics_.request_abandoned();
+    if (!leased.ok()) return refuse(metrics_, *work, leased.status());
+    if (const auto refusal = submit(metrics_, *leased, *work)) refuse(metrics_, *work, *refusal);
   });
 }
 

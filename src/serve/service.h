@@ -9,6 +9,7 @@
 
 #include "serve/generation.h"
 #include "serve/http/server.h"
+#include "serve/line_filter.h"
 #include "serve/metrics.h"
 #include "serve/models.h"
 
@@ -18,7 +19,9 @@ using ExchangePtr = std::shared_ptr<http::Exchange>;
 
 // How a protocol answers.
 struct AnswerForm {
-  std::function<std::unique_ptr<AnswerWriter>(const ServedModel&)> writer;
+  std::function<std::unique_ptr<AnswerWriter>(const ServedModel&,
+                                              std::vector<std::string> warnings)>
+      writer;
   std::function<http::HttpResponse(const Refusal&)> refuse;
   std::optional<http::StreamStart> stream;
 };
@@ -27,6 +30,7 @@ struct AnswerForm {
 struct ServiceFacts {
   std::string version;
   std::function<boost::json::object(const ModelManifest&, bool with_lists)> metadata_json;
+  LineFilter noise = {};  // of system prompts
 };
 
 class Service {
@@ -40,6 +44,9 @@ class Service {
   boost::json::object metadata_json(const ModelManifest& manifest, bool with_lists) const {
     return facts_.metadata_json(manifest, with_lists);
   }
+
+  // Leaves out of the messages what LineFilter is for, and says so in the warnings.
+  void neutralize(Generation& generation) const;
 
   // Loads the model if need be, and brings the answer on its way. Returns at once. Of several
   // generations, all by one model, the choices count on.

@@ -22,6 +22,10 @@ Status PromptMaker::check_room(std::size_t bytes) const {
 
 Result<Prompt> PromptMaker::chat(const ChatInputs& inputs) const {
   STRATA_ASSIGN(const std::vector<RenderedSpan> rendered, chat_->render(inputs));
+  return chat(rendered);
+}
+
+Result<Prompt> PromptMaker::chat(const std::vector<RenderedSpan>& rendered) const {
   std::vector<TextSpan> spans;
   std::size_t bytes = 0;
   for (const RenderedSpan& span : rendered) {

@@ -25,6 +25,8 @@ class PromptMaker {
 
   // REQUIRES: there is a template. Its BOS and the vocabulary's are one.
   Result<Prompt> chat(const ChatInputs& inputs) const;
+  // Of what the template made.
+  Result<Prompt> chat(const std::vector<RenderedSpan>& rendered) const;
   // `control_tokens`: the text may hold some.
   Result<Prompt> text(std::string_view text, bool control_tokens) const;
 

@@ -1,0 +1,123 @@
+#include "serve/fields.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace strata::serve {
+namespace {
+
+namespace json = boost::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+json::object object_of(std::string_view text) {
+  return json::parse({text.data(), text.size()}).as_object();
+}
+
+TEST(Body, IsAnObjectOrRefused) {
+  EXPECT_TRUE(parse_body("{}").ok());
+  for (const char* const body : {"", "{:", "[]", "5", "\"x\"", "true", "null", "{\"a\":1}x",
+                                 "{\"a\":\"\xff\"}", "{'a':1}"}) {
+    const auto parsed = parse_body(body);
+    ASSERT_FALSE(parsed.ok()) << body;
+    EXPECT_EQ(parsed.status().http_status, 400) << body;
+    EXPECT_THAT(parsed.status().message, HasSubstr("JSON")) << body;
+  }
+}
+
+TEST(Body, HasALimitedDepth) {
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "{\"a\":";
+  const auto parsed = parse_body(deep);
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_THAT(parsed.status().message, HasSubstr("128 levels"));
+}
+
+TEST(Fields, ReadTheirKindAndNothingElse) {
+  const json::object object =
+      object_of(R"({"text": "x", "number": 1.5, "whole": 3, "exact": 3.0, "yes": true, "null": null,
+                    "list": ["a", "b"], "object": {}, "huge": 1e300})");
+  Fields fields(object);
+  EXPECT_EQ(**fields.text("text"), "x");
+  EXPECT_EQ(**fields.number("number", 0, 2), 1.5);
+  EXPECT_EQ(**fields.number("whole", 0, 3), 3);
+  EXPECT_EQ(**fields.integer("whole", 0, 3), 3);
+  EXPECT_EQ(**fields.integer("exact", 0, 3), 3);
+  EXPECT_TRUE(**fields.boolean("yes"));
+  EXPECT_THAT(*fields.texts("list", 2), ElementsAre("a", "b"));
+  EXPECT_THAT(*fields.texts("text", 2), ElementsAre("x"));
+  EXPECT_NE(*fields.object("object"), nullptr);
+  EXPECT_NE(*fields.array("list"), nullptr);
+  EXPECT_FALSE(fields.text("number").ok());
+  EXPECT_FALSE(fields.number("text", 0, 2).ok());
+  EXPECT_FALSE(fields.number("yes", 0, 2).ok());
+  EXPECT_FALSE(fields.number("number", 0, 1).ok());
+  EXPECT_FALSE(fields.integer("number", 0, 2).ok());
+  EXPECT_FALSE(fields.integer("whole", 0, 2).ok());
+  EXPECT_FALSE(fields.integer("huge", 0, 2).ok());
+  EXPECT_FALSE(fields.boolean("whole").ok());
+  EXPECT_FALSE(fields.texts("list", 1).ok());
+  EXPECT_FALSE(fields.texts("object", 1).ok());
+  EXPECT_FALSE(fields.object("list").ok());
+  EXPECT_FALSE(fields.array("object").ok());
+}
+
+TEST(Fields, TakeNullAsAbsent) {
+  const json::object object = object_of(R"({"null": null})");
+  Fields fields(object);
+  for (const char* const name : {"null", "absent"}) {
+    EXPECT_EQ(fields.value(name), nullptr);
+    EXPECT_FALSE(fields.text(name)->has_value());
+    EXPECT_FALSE(fields.number(name, 0, 1)->has_value());
+    EXPECT_EQ(*fields.object(name), nullptr);
+    EXPECT_THAT(*fields.texts(name, 1), IsEmpty());
+  }
+}
+
+TEST(Fields, NameThePathOfWhatIsWrong) {
+  const json::object object = object_of(R"({"top_k": "x"})");
+  const Refusal refusal = Fields(object, "options.").integer("top_k", 0, 9).status();
+  EXPECT_EQ(refusal.http_status, 400);
+  EXPECT_EQ(refusal.field, "options.top_k");
+  EXPECT_THAT(refusal.message, HasSubstr("`options.top_k`"));
+}
+
+TEST(Fields, WarnOfWhatNobodyAskedFor) {
+  const json::object object =
+      object_of(R"({"known": 1, "accepted": 1, "\n odd": 1, "other": null})");
+  Fields fields(object);
+  (void)fields.value("known");
+  fields.accept({"accepted"});
+  const std::vector<std::string> warnings = fields.warnings();
+  ASSERT_THAT(warnings, SizeIs(2));
+  EXPECT_THAT(warnings[0], HasSubstr("odd"));
+  EXPECT_EQ(warnings[0].find('\n'), std::string::npos);
+  EXPECT_THAT(warnings[1], HasSubstr("`other`"));
+}
+
+TEST(Fields, LimitTheNumberOfWarnings) {
+  json::object object;
+  for (int i = 0; i < 1000; ++i) object[std::to_string(i)] = i;
+  EXPECT_THAT(Fields(object).warnings(), SizeIs(17));
+}
+
+TEST(Fields, RefuseWhatIsNotSupportedUnlessItAsksForNothing) {
+  const json::object object = object_of(
+      R"({"a": null, "b": false, "c": 0, "d": "", "e": [], "f": {}, "g": 0.0, "x": [0]})");
+  Fields fields(object);
+  EXPECT_FALSE(fields.refuse({"a", "b", "c", "d", "e", "f", "g", "absent"}).has_value());
+  EXPECT_EQ(fields.refuse({"a", "x"})->field, "x");
+}
+
+TEST(Refusals, FollowTheStatus) {
+  EXPECT_EQ(Refusal(invalid_argument("x")).http_status, 400);
+  EXPECT_EQ(Refusal(not_found("x")).http_status, 404);
+  EXPECT_EQ(Refusal(corrupt("x")).http_status, 500);
+  EXPECT_TRUE(Refusal(resource_exhausted("x")).is_overload());
+  EXPECT_EQ(wrong_field("f", resource_exhausted("x")).http_status, 400);
+}
+
+}  // namespace
+}  // namespace strata::serve

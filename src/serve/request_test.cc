@@ -1,0 +1,213 @@
+// Requests of both dialects, before there is a model.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "serve/ollama_request.h"
+#include "serve/openai_request.h"
+
+namespace strata::serve {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST(Durations, AreThoseOfGoOrSeconds) {
+  EXPECT_EQ(parse_duration("5m"), milliseconds(300'000));
+  EXPECT_EQ(parse_duration("1h30m"), milliseconds(5'400'000));
+  EXPECT_EQ(parse_duration("300ms"), milliseconds(300));
+  EXPECT_EQ(parse_duration("1.5s"), milliseconds(1500));
+  EXPECT_EQ(parse_duration("90"), milliseconds(90'000));
+  EXPECT_EQ(parse_duration("0"), milliseconds(0));
+  EXPECT_EQ(parse_duration("-1"), milliseconds(-1));
+  EXPECT_EQ(parse_duration("-5m"), milliseconds(-1));
+  for (const char* const text : {"", "-", "m", "5x", "5m-", "1e99h", "nan", "inf", "5 m", "soon"})
+    EXPECT_EQ(parse_duration(text), std::nullopt) << text;
+}
+
+OpenAiRequest chat(const std::string& members) {
+  auto read = read_chat_request(R"({"messages": [{"role": "user", "content": "x"}])" +
+                                (members.empty() ? "" : ", " + members) + "}");
+  EXPECT_TRUE(read.ok()) << read.status().message;
+  return read.ok() ? std::move(*read) : OpenAiRequest();
+}
+std::string chat_field(const std::string& members) {
+  const auto read =
+      read_chat_request(R"({"messages": [{"role": "user", "content": "x"}], )" + members + "}");
+  EXPECT_FALSE(read.ok()) << members;
+  return read.ok() ? "" : read.status().field;
+}
+
+TEST(OpenAiChat, ReadsWhatItIsAsked) {
+  const OpenAiRequest request =
+      chat(R"("model": "m", "stream": true, "stream_options": {"include_usage": true}, "n": 2,
+              "stop": "x", "max_tokens": 5, "temperature": 0.5, "logprobs": true,
+              "top_logprobs": 3, "user": "me", "cache_salt": "s", "priority": 4,
+              "logit_bias": {"7": -100, "8": 2}, "ignore_eos": true)");
+  ASSERT_THAT(request.generations, SizeIs(1));
+  const Generation& generation = request.generations.front();
+  EXPECT_TRUE(request.stream && request.include_usage && request.wants_logprobs);
+  EXPECT_EQ(generation.model, "m");
+  EXPECT_EQ(generation.choices, 2);
+  EXPECT_THAT(generation.stops, ElementsAre("x"));
+  EXPECT_EQ(generation.max_tokens, 5);
+  EXPECT_EQ(generation.sampling.at("temperature"), 0.5);
+  EXPECT_EQ(generation.top_logprobs, 3);
+  EXPECT_EQ(generation.client, "me");
+  EXPECT_EQ(generation.cache_salt, "s");
+  EXPECT_EQ(generation.priority, -4);  // low numbers first, as in vLLM
+  EXPECT_TRUE(generation.ignore_end);
+  const std::vector<std::pair<TokenId, float>> bias = {{7, -std::numeric_limits<float>::infinity()},
+                                                       {8, 2.0f}};
+  EXPECT_EQ(generation.logit_bias, bias);
+  EXPECT_THAT(generation.warnings, IsEmpty());
+}
+
+TEST(OpenAiChat, PrefersTheNewNameOfTheLimit) {
+  EXPECT_EQ(chat("").generations.front().max_tokens, -1);
+  EXPECT_EQ(chat(R"("max_tokens": 5, "max_completion_tokens": 6)").generations.front().max_tokens,
+            6);
+}
+
+TEST(OpenAiChat, NamesTheFieldThatIsWrong) {
+  EXPECT_EQ(chat_field(R"("n": 0)"), "n");
+  EXPECT_EQ(chat_field(R"("stream_options": {"include_usage": 1})"),
+            "stream_options.include_usage");
+  EXPECT_EQ(chat_field(R"("response_format": {"type": "xml"})"), "response_format.type");
+  EXPECT_EQ(chat_field(R"("tools": [5])"), "tools");
+  EXPECT_EQ(chat_field(R"("tool_choice": "required")"), "tool_choice");
+  EXPECT_EQ(chat_field(R"("tools": [{"function": {"name": "f"}}],
+                          "tool_choice": {"function": {"name": "g"}})"),
+            "tool_choice");
+  EXPECT_EQ(
+      chat_field(R"("grammar": "root ::= \"a\"", "response_format": {"type": "json_object"})"),
+      "grammar");
+  EXPECT_EQ(chat_field(R"("functions": [{}])"), "functions");
+  EXPECT_EQ(read_chat_request("{}").status().field, "messages");
+  EXPECT_EQ(read_chat_request(R"({"messages": []})").status().field, "messages");
+}
+
+TEST(OpenAiChat, ReadsToolsAndTheirChoice) {
+  const std::string tools = R"("tools": [{"type": "function", "function": {"name": "f"}}])";
+  const auto choice = [&](const std::string& more) {
+    return chat(tools + more).generations.front().tool_choice;
+  };
+  EXPECT_EQ(choice("").mode, ToolChoice::Mode::kAuto);
+  EXPECT_EQ(choice(R"(, "tool_choice": "none")").mode, ToolChoice::Mode::kNone);
+  EXPECT_EQ(choice(R"(, "tool_choice": "required")").mode, ToolChoice::Mode::kRequired);
+  const ToolChoice named = choice(R"(, "tool_choice": {"function": {"name": "f"}})");
+  EXPECT_EQ(named.mode, ToolChoice::Mode::kRequired);
+  EXPECT_EQ(named.name, "f");
+  EXPECT_FALSE(
+      chat(tools + R"(, "parallel_tool_calls": false)").generations.front().parallel_tools);
+}
+
+TEST(OpenAiChat, ReadsThinking) {
+  const auto think = [](const std::string& members) {
+    return chat(members).generations.front().think;
+  };
+  EXPECT_EQ(think(""), std::nullopt);
+  EXPECT_EQ(think(R"("think": false)"), false);
+  EXPECT_EQ(think(R"("reasoning_effort": "none")"), false);
+  EXPECT_EQ(think(R"("reasoning_effort": "high")"), true);
+  EXPECT_EQ(chat(R"("reasoning_effort": "high", "chat_template_kwargs": {"a": 1})")
+                .generations.front()
+                .template_inputs,
+            (boost::json::object{{"a", 1}, {"reasoning_effort", "high"}}));
+}
+
+TEST(OpenAiChat, WarnsOfUnknownFields) {
+  EXPECT_THAT(chat(R"("sparkle": 1, "metadata": {"a": "b"})").generations.front().warnings,
+              ElementsAre(HasSubstr("`sparkle`")));
+}
+
+TEST(OpenAiCompletions, TakeTextTokensAndListsOfEither) {
+  const auto read = [](const std::string& prompt) {
+    auto request = read_completion_request(R"({"prompt": )" + prompt + "}");
+    EXPECT_TRUE(request.ok()) << prompt;
+    return request.ok() ? std::move(request->generations) : std::vector<Generation>();
+  };
+  EXPECT_EQ(read(R"("x")").front().text, "x");
+  EXPECT_EQ(read(R"("x")").front().max_tokens, 16);
+  EXPECT_THAT(read("[1, 2]").front().tokens, ElementsAre(1, 2));
+  EXPECT_THAT(read(R"(["x", [1], "y"])"), SizeIs(3));
+  for (const char* const prompt : {"5", "{}", "null", "[-1]", "[[-1]]", "[1.5]", "[4294967296]",
+                                   R"(["x", 5])", R"([1, "x"])", "[[[1]]]"}) {
+    const auto request = read_completion_request(std::string(R"({"prompt": )") + prompt + "}");
+    ASSERT_FALSE(request.ok()) << prompt;
+    EXPECT_EQ(request.status().field, "prompt") << prompt;
+  }
+}
+
+TEST(OpenAiCompletions, ReportThePromptOnlyWhereAsked) {
+  const auto read = read_completion_request(R"({"prompt": "x", "echo": true, "logprobs": 2})");
+  ASSERT_TRUE(read.ok());
+  EXPECT_TRUE(read->generations.front().report_prompt);
+  EXPECT_TRUE(read->generations.front().prompt_logprobs);
+  const auto plain = read_completion_request(R"({"prompt": "x", "logprobs": 2})");
+  EXPECT_FALSE(plain->generations.front().report_prompt);
+}
+
+OllamaRequest ollama(const std::string& body, bool is_chat = true) {
+  auto read = is_chat ? read_ollama_chat(body) : read_ollama_generate(body);
+  EXPECT_TRUE(read.ok()) << read.status().message;
+  return read.ok() ? std::move(*read) : OllamaRequest();
+}
+
+TEST(OllamaChat, ReadsWhatItIsAsked) {
+  const OllamaRequest request = ollama(
+      R"({"model": "m", "messages": [{"role": "user", "content": "x"}], "keep_alive": "5m",
+          "format": "json", "think": "high",
+          "options": {"temperature": 0.5, "num_predict": -2, "stop": ["x"], "num_ctx": 4096}})");
+  const Generation& generation = request.generation;
+  EXPECT_TRUE(request.stream);
+  EXPECT_FALSE(request.load_only);
+  EXPECT_EQ(generation.keep_alive, milliseconds(300'000));
+  EXPECT_EQ(generation.format.kind, OutputFormat::Kind::kJsonObject);
+  EXPECT_EQ(generation.think, true);
+  EXPECT_EQ(generation.max_tokens, -1);
+  EXPECT_THAT(generation.stops, ElementsAre("x"));
+  EXPECT_THAT(generation.warnings, ElementsAre(HasSubstr("options.num_ctx")));
+}
+
+TEST(OllamaChat, OnlyLoadsWithoutMessages) {
+  EXPECT_TRUE(ollama(R"({"model": "m"})").load_only);
+  EXPECT_TRUE(ollama(R"({"model": "m", "messages": []})").load_only);
+  const OllamaRequest unload = ollama(R"({"model": "m", "keep_alive": 0})");
+  EXPECT_EQ(unload.generation.keep_alive, milliseconds(0));
+  EXPECT_EQ(ollama(R"({"keep_alive": -1})").generation.keep_alive, milliseconds(-1));
+}
+
+TEST(OllamaGenerate, MakesMessagesUnlessRaw) {
+  EXPECT_THAT(ollama(R"({"prompt": "x", "system": "s"})", false).generation.messages, SizeIs(2));
+  const OllamaRequest raw = ollama(R"({"prompt": "x", "raw": true, "system": ""})", false);
+  EXPECT_EQ(raw.generation.source, Generation::Source::kText);
+  EXPECT_EQ(raw.generation.text, "x");
+  EXPECT_TRUE(ollama("{}", false).load_only);
+  EXPECT_EQ(read_ollama_generate(R"({"prompt": "x", "raw": true, "system": "s"})").status().field,
+            "system");
+}
+
+TEST(OllamaChat, NamesTheFieldThatIsWrong) {
+  for (const auto& [body, field] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"({"options": {"top_k": 1, "num_predict": "x"}})", "options.num_predict"},
+           {R"({"keep_alive": "soon"})", "keep_alive"},
+           {R"({"keep_alive": 1e300})", "keep_alive"},
+           {R"({"format": 5})", "format"},
+           {R"({"format": "xml"})", "format"},
+           {R"({"think": 5})", "think"},
+           {R"({"tools": {}})", "tools"},
+           {R"({"messages": [5]})", "messages"},
+           {R"({"template": "x"})", "template"}}) {
+    const auto read = read_ollama_chat(body);
+    ASSERT_FALSE(read.ok()) << body;
+    EXPECT_EQ(read.status().field, field) << body;
+  }
+}
+
+}  // namespace
+}  // namespace strata::serve

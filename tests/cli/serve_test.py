@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""strata serve as its operator meets it: loading, limits, disconnects, access, the end."""
+
+import concurrent.futures
+import http.client
+import json
+import pathlib
+import socket
+import subprocess
+import time
+import unittest
+
+import serving
+from serve_openai_test import CHAT, COMPLETIONS, GREEDY, HELLO
+from serving import TINY, Server
+from support import PROGRAM, REFERENCE, ROOT, main, needs, strata
+
+OTHER = REFERENCE / "qwen2.gguf"
+# An answer that ends only where the context does, and takes its time.
+ENDLESS = {"prompt": "x", "temperature": 0, "max_tokens": -1, "ignore_eos": True,
+           "logit_bias": {"511": -100}, "stream": True}
+
+
+def options(context=512, memory="512M"):
+    return "--context", context, "--memory", memory
+
+
+@needs(REFERENCE)
+class Disconnects(unittest.TestCase):
+    """One running sequence at a time, so that others queue."""
+
+    def setUp(self):
+        self.server = Server(TINY, *options(4096), "--parallel", 1, "--queue", 3,
+                             "--step-rows", 16)
+        self.addCleanup(self.server.__exit__)
+
+    def states(self):
+        return sorted(slot["state"] for slot in self.server.slots() if slot["state"] != "done")
+
+    def test_each_ends_its_request_alone_whatever_that_does(self):
+        active = self.server.start(COMPLETIONS, ENDLESS)
+        self.server.wait_for(lambda: self.states() == ["generating"])
+        queued = self.server.start(COMPLETIONS, ENDLESS)
+        self.server.wait_for(lambda: self.states() == ["generating", "queued"])
+        queued.close()
+        self.server.wait_for(lambda: self.states() == ["generating"])
+        prompt = self.server.start(COMPLETIONS, {**ENDLESS, "prompt": [5] * 4000})
+        self.server.wait_for(lambda: len(self.states()) == 2)
+        active.close()
+        self.server.wait_for(lambda: self.states() == ["prompt"])
+        prompt.close()
+        self.server.wait_for(lambda: not self.states())
+        self.assertEqual(self.server.metric("strata:requests_disconnected_total"), 3)
+        self.assertEqual(self.server.post(CHAT, {"messages": HELLO, **GREEDY}).status, 200)
+
+    def test_several_prompts_of_a_client_that_goes_all_end(self):
+        client = self.server.start(COMPLETIONS, {**ENDLESS, "prompt": ["a", "b", "c"]})
+        self.server.wait_for(lambda: len(self.states()) == 3)
+        client.close()
+        self.server.wait_for(lambda: not self.states())
+
+    def test_a_full_queue_says_when_to_come_again(self):
+        clients = [self.server.start(COMPLETIONS, ENDLESS)]
+        self.server.wait_for(lambda: self.states() == ["generating"])
+        clients += [self.server.start(COMPLETIONS, ENDLESS) for _ in range(3)]
+        self.server.wait_for(lambda: len(self.states()) == 4)
+        for path, body in ((CHAT, {"messages": HELLO}), ("/api/chat", {"messages": HELLO})):
+            answer = self.server.post(path, body)
+            self.assertEqual(answer.status, 503, answer.body)
+            self.assertGreaterEqual(int(answer.headers["retry-after"]), 1)
+        for client in clients:
+            client.close()
+        self.server.wait_for(lambda: not self.states())
+        # One that fits in part is refused as a whole.
+        answer = self.server.post(COMPLETIONS, {**ENDLESS, "stream": False,
+                                                "prompt": ["a", "b", "c", "d", "e", "f", "g"]})
+        self.assertEqual(answer.status, 503, answer.body)
+        self.server.wait_for(lambda: not self.states())
+        self.assertEqual(self.server.post(CHAT, {"messages": HELLO, **GREEDY}).status, 200)
+
+
+@needs(REFERENCE)
+class Scheduling(unittest.TestCase):
+    def test_more_than_the_cache_holds_ends_each_at_its_length(self):
+        with Server(TINY, *options(128), "--sequences", 1) as server:
+            with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                answers = list(pool.map(
+                    lambda word: server.post(COMPLETIONS, {
+                        "prompt": word, "max_tokens": 300, "temperature": 0, "ignore_eos": True,
+                        "logit_bias": {"511": -100}}), ("a", "b", "c", "d")))
+            for answer in answers:
+                self.assertEqual(answer.status, 200, answer.body)
+                self.assertEqual(answer.json()["choices"][0]["finish_reason"], "length")
+                self.assertEqual(answer.json()["usage"]["total_tokens"], 128)
+
+    def test_recurrent_models_answer_a_second_request_with_a_known_prefix(self):
+        with Server(REFERENCE / "mamba.gguf", *options()) as server:
+            texts = []
+            for _ in range(2):
+                answer = server.post(COMPLETIONS, {"prompt": "shared words " * 20, **GREEDY})
+                self.assertEqual(answer.status, 200, answer.body)
+                texts.append(answer.json()["choices"][0]["text"])
+            self.assertEqual(texts[0], texts[1])
+            more = server.post(COMPLETIONS, {"prompt": "shared words " * 20 + texts[0] + " and",
+                                             **GREEDY})
+            self.assertEqual(more.status, 200, more.body)
+
+
+@needs(REFERENCE)
+class SeveralModels(unittest.TestCase):
+    def test_models_come_when_asked_for_and_go_when_idle(self):
+        with Server(f"one={TINY}", f"two={OTHER}", *options(), "--lazy") as server:
+            self.assertEqual(server.get("/api/ps").json()["models"], [])
+            self.assertEqual(server.post(CHAT, {"messages": HELLO}).status, 400)  # which one?
+            for name in ("one", "two"):
+                answer = server.post(CHAT, {"model": name, "messages": HELLO, **GREEDY})
+                self.assertEqual(answer.json()["model"], name)
+            self.assertEqual(len(server.get("/api/ps").json()["models"]), 2)
+            self.assertEqual(len(server.get("/v1/models").json()["data"]), 2)
+            server.post("/api/chat", {"model": "one", "messages": HELLO, "keep_alive": "10ms",
+                                      "options": {"num_predict": 2}, "stream": False})
+            server.wait_for(lambda: [model["name"] for model in
+                                     server.get("/api/ps").json()["models"]] == ["two"])
+
+    def test_where_room_is_short_the_idle_one_goes(self):
+        with Server(f"one={TINY}", f"two={OTHER}", *options(2048, "24M")) as server:
+            for name in ("one", "two", "one", "two"):
+                answer = server.post(CHAT, {"model": name, "messages": HELLO, **GREEDY})
+                self.assertEqual(answer.status, 200, answer.body)
+                loaded = server.get("/v1/admin/loaded-models").json()["data"]
+                self.assertIn(name, [model["id"] for model in loaded])
+                memory = sum(model["memory"]["total_mb"] for model in loaded if "memory" in model)
+                self.assertLessEqual(memory, 24)
+            self.assertTrue(any(line.startswith("unloaded one") for line in server.log))
+
+    def test_the_registry_loads_and_unloads(self):
+        with Server(f"one={TINY}", f"two={OTHER}", *options()) as server:
+            loaded = server.post("/v1/admin/load-model", {"model_id": "two"})
+            self.assertEqual(loaded.json()["status"], "running")
+            self.assertGreater(loaded.json()["memory"]["total_mb"], 0)
+            self.assertEqual(server.post("/v1/admin/load-model", {"model_id": "absent"}).status,
+                             404)
+            self.assertEqual(server.post("/v1/admin/load-model", {}).status, 400)
+            self.assertEqual(server.post("/v1/admin/load-model", {"model_id": "../x"}).status, 404)
+            self.assertEqual(server.ask("DELETE", "/v1/admin/unload-model/two").status, 200)
+            server.wait_for(lambda: len(server.get("/api/ps").json()["models"]) == 1)
+            self.assertEqual(server.ask("DELETE", "/v1/admin/unload-model/absent").status, 404)
+            stats = server.get("/v1/queue/stats").json()
+            self.assertEqual((stats["running"], stats["waiting"]), (0, 0))
+
+    def test_ps_and_stop_speak_to_the_server(self):
+        with Server(f"one={TINY}", f"two={OTHER}", *options()) as server:
+            def command(*arguments):
+                return strata(*arguments, "--port", server.port)
+            listed = command("ps")
+            self.assertEqual(listed.returncode, 0, listed.stderr)
+            self.assertIn(b"one", listed.stdout)
+            self.assertNotIn(b"two", listed.stdout)
+            self.assertEqual(json.loads(command("ps", "--json").stdout)["data"][0]["id"], "one")
+            done = command("stop", "one")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            server.wait_for(lambda: not server.get("/api/ps").json()["models"])
+            failed = command("stop", "absent")
+            self.assertEqual(failed.returncode, 1)
+            self.assertIn(b"absent", failed.stderr)
+            self.assertIn(b"no model", command("ps").stdout)
+        gone = strata("ps", "--port", server.port)
+        self.assertEqual(gone.returncode, 1)
+        self.assertIn(b"strata serve", gone.stderr)
+
+    def test_what_cannot_be_loaded_says_why(self):
+        with Server(f"big={TINY}", *options(4096, "3M"), ready=False) as server:
+            server.wait_for(lambda: any("could not load" in line for line in server.log))
+            answer = server.post(CHAT, {"messages": HELLO})
+            self.assertEqual(answer.status, 503)
+            self.assertIn("memory", answer.error()["message"])
+        with Server(ROOT / "tests/data/bert.gguf", *options(), ready=False) as server:
+            answer = server.post(CHAT, {"messages": HELLO})
+            self.assertEqual(answer.status, 400)
+            self.assertIn("encoder", answer.error()["message"])
+
+
+@needs(REFERENCE)
+class Life(unittest.TestCase):
+    def test_health_is_503_until_the_model_is_there(self):
+        with Server(TINY, *options(), ready=False) as server:
+            seen = []
+            server.wait_for(lambda: seen.append(server.get("/health").status) or seen[-1] == 200)
+            self.assertLessEqual(set(seen), {200, 503})
+
+    def test_sigterm_lets_requests_end(self):
+        with Server(TINY, *options(4096)) as server:
+            connection, response = server.open("POST", COMPLETIONS, json.dumps(ENDLESS))
+            first = response.readline()
+            code = server.stop()
+            rest = response.read().decode()
+            connection.close()
+        self.assertEqual(code, 0)
+        self.assertTrue(first.startswith(b"data: "))
+        self.assertTrue(rest.endswith("data: [DONE]\n\n"), rest[-100:])
+        self.assertIn('"finish_reason":"length"', rest)
+
+    def test_sigterm_breaks_what_does_not_end_in_time(self):
+        with Server(TINY, *options(4096), "--grace", 0) as server:
+            clients = [server.start(COMPLETIONS, {**ENDLESS, "n": 2}) for _ in range(8)]
+            server.wait_for(lambda: server.slots("generating"))
+            self.assertEqual(server.stop(), 0)
+            for client in clients:
+                client.close()
+
+    def test_options_come_from_a_file_and_the_environment(self):
+        with serving.scratch() as folder:
+            file = pathlib.Path(folder) / "serve.toml"
+            file.write_text("context = 256\nmemory = \"512M\"\n", encoding="utf-8")
+            with Server(TINY, "--config", file, environment={"STRATA_SERVE_KEEP_ALIVE": "1h"}) \
+                    as server:
+                self.assertEqual(server.get("/v1/models/llama").json()["max_model_len"], 256)
+                left = server.get("/v1/admin/loaded-models").json()["data"][0]
+                self.assertGreater(left["expires_in_seconds"], 3000)
+
+    def test_metrics_have_the_names_that_tools_look_for(self):
+        with Server(TINY, *options()) as server:
+            server.post(CHAT, {"messages": HELLO, **GREEDY})
+            text = server.get("/metrics").body.decode()
+            for name in ("vllm:time_to_first_token_seconds", "vllm:inter_token_latency_seconds",
+                         "vllm:e2e_request_latency_seconds", "vllm:request_queue_time_seconds",
+                         "vllm:num_requests_running", "vllm:num_requests_waiting",
+                         "vllm:kv_cache_usage_perc", "vllm:prefix_cache_queries_total",
+                         "vllm:prefix_cache_hits_total", "vllm:num_preemptions_total",
+                         "vllm:prompt_tokens_total", "vllm:generation_tokens_total",
+                         "vllm:request_success_total", "strata:memory_bytes",
+                         "strata:step_compute_seconds_total"):
+                self.assertIn(f"# TYPE {name} ", text)
+            names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+            self.assertEqual(len(names), len(set(names)))
+            self.assertEqual(server.metric("vllm:generation_tokens_total"), 12)
+            self.assertEqual(server.metric("vllm:request_success_total"), 1)
+
+
+@needs(REFERENCE)
+class Access(unittest.TestCase):
+    def test_keys_hosts_and_origins(self):
+        with serving.scratch() as folder:
+            keys = pathlib.Path(folder) / "keys"
+            keys.write_text("# of friends\nsecret-1\n\nsecret-2\n", encoding="utf-8")
+            with Server(TINY, *options(), "--api-keys", keys) as server:
+                self.assertEqual(server.get("/v1/models").status, 401)
+                self.assertEqual(server.get("/health").status, 200)
+                for headers in ({"Authorization": "Bearer secret-1"}, {"x-api-key": "secret-2"}):
+                    self.assertEqual(server.get("/v1/models", **headers).status, 200)
+                for headers in ({"Authorization": "Bearer secret"}, {"x-api-key": "# of friends"},
+                                {"Authorization": "Basic secret-1"}):
+                    self.assertEqual(server.get("/v1/models", **headers).status, 401)
+                good = {"x-api-key": "secret-1"}
+                self.assertEqual(server.get("/v1/models", **good, Host="evil.example").status, 403)
+                page = server.get("/v1/models", **good, Origin="https://evil.example")
+                self.assertNotIn("access-control-allow-origin", page.headers)
+                page = server.get("/v1/models", **good, Origin="http://localhost:3000")
+                self.assertEqual(page.headers["access-control-allow-origin"],
+                                 "http://localhost:3000")
+                asked = server.ask("OPTIONS", CHAT, headers={
+                    "Origin": "http://localhost:3000", "Access-Control-Request-Method": "POST"})
+                self.assertIn(asked.status, (200, 204))
+                listed = strata("ps", "--port", server.port, "--api-keys", keys)
+                self.assertEqual(listed.returncode, 0, listed.stderr)
+                self.assertEqual(strata("ps", "--port", server.port).returncode, 1)
+        with Server(TINY, *options(), "--allow-host", "box.example", "--allow-origin",
+                    "https://app.example") as server:
+            page = server.get("/v1/models", Host="box.example", Origin="https://app.example")
+            self.assertEqual(page.status, 200)
+            self.assertEqual(page.headers["access-control-allow-origin"], "https://app.example")
+
+    def test_empty_and_absent_key_files_are_refused(self):
+        with serving.scratch() as folder:
+            empty = pathlib.Path(folder) / "empty"
+            empty.write_text("# nothing\n", encoding="utf-8")
+            for path in (empty, pathlib.Path(folder) / "absent"):
+                done = strata("serve", TINY, "--api-keys", path)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(path.name.encode(), done.stderr)
+
+
+@needs(REFERENCE)
+class Noise(unittest.TestCase):
+    def test_lines_that_change_with_every_call_can_be_left_out(self):
+        header = "x-anthropic-billing-header: cc_version=2.1.37.0d9; cc_entrypoint=cli; cch="
+        system = "You are a helpful assistant, and thorough in all things. " * 4
+        with serving.scratch() as folder:
+            rules = pathlib.Path(folder) / "rules"
+            rules.write_text("# what clients send\nx-anthropic-billing-header:\n"
+                             "Today's date is *.\n", encoding="utf-8")
+            with Server(TINY, *options(), "--neutralize", rules) as server:
+                def ask(content, path=CHAT):
+                    done = server.post(path, {
+                        "messages": [{"role": "system", "content": content}] + HELLO, **GREEDY})
+                    self.assertEqual(done.status, 200, done.body)
+                    return done.json()
+                whole = ask(system)["usage"]["prompt_tokens"]
+                for number, content in enumerate([
+                        f"{header}fa690;\n{system}", f"{header}0b1;\n{system}",
+                        [{"type": "text", "text": f"{header}77a;"},
+                         {"type": "text", "text": system}],
+                        f"{system}\nToday's date is 2031-0{5}-01."]):
+                    done = ask(content)
+                    usage = done["usage"]
+                    self.assertIn("system prompt", done["warnings"][0])
+                    self.assertLessEqual(usage["prompt_tokens"], whole + 2, number)
+                    self.assertGreater(usage["prompt_tokens_details"]["cached_tokens"], whole // 2)
+                user = server.post(CHAT, {"messages": [{"role": "user", "content": header}],
+                                          **GREEDY}).json()
+                self.assertNotIn("warnings", user)
+
+
+if __name__ == "__main__":
+    main()
