@@ -10,6 +10,7 @@
 #include "base/printable.h"
 #include "bench_peer.h"
 #include "bench_run.h"
+#include "bench_serve.h"
 #include "child_process.h"
 #include "commands.h"
 #include "describe.h"
@@ -427,8 +428,7 @@ void add_peer(CLI::App& command, Options& options) {
 void add_bench(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("bench", "Measure how fast a model runs");
-  command->add_option("model", options->model, "GGUF file, or the name of a cached model")
-      ->required();
+  command->add_option("model", options->model, "GGUF file, or the name of a cached model");
   add_tests(*command, *options);
   auto* as_json = command->add_flag("--json", options->as_json, "Print one JSON object");
   command->add_flag("--csv", options->as_csv, "Print a line per test")->excludes(as_json);
@@ -442,7 +442,12 @@ void add_bench(CLI::App& app, int& exit_code) {
   add_engine_options(*command, options->engine);
   command->remove_option(command->get_option("--context"));  // what the tests take
   command->footer(fmt::format("Bytes: {}.\nOperations: {}.", kBytesCounted, kOperationsCounted));
-  set_action(*command, exit_code, [options] { return run(*options); });
+  const CLI::App* const serve = add_bench_serve(*command, exit_code);
+  set_action(*command, exit_code, [options, serve, &exit_code]() -> Result<int> {
+    if (serve->parsed()) return exit_code;  // it has done the work
+    if (options->model.empty()) throw CLI::RequiredError("model");
+    return run(*options);
+  });
 }
 
 }  // namespace strata::apps

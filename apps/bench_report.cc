@@ -15,20 +15,17 @@ namespace json = boost::json;
 constexpr std::size_t kLineBytes = 96;
 constexpr double kGiga = 1e9;
 
-// Six digits: more of a measurement is noise.
-double rounded(double value) { return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr); }
-
 json::array numbers(const std::vector<double>& values) {
   json::array out;
-  for (const double value : values) out.emplace_back(rounded(value));
+  for (const double value : values) out.emplace_back(six_digits(value));
   return out;
 }
 
 json::object spread_json(const std::vector<double>& values) {
   const Spread spread = spread_of(values);
-  return {{"median", rounded(spread.median)},
-          {"lowest", rounded(spread.lowest)},
-          {"highest", rounded(spread.highest)},
+  return {{"median", six_digits(spread.median)},
+          {"lowest", six_digits(spread.lowest)},
+          {"highest", six_digits(spread.highest)},
           {"values", numbers(values)}};
 }
 
@@ -58,8 +55,8 @@ std::string write_json(const json::value& value, std::size_t indent, std::size_t
 }
 
 json::object limits_json(const BenchLimits& limits) {
-  return {{"read_bandwidth", rounded(limits.read_bandwidth)},
-          {"int8_ops", rounded(limits.int8_ops)}};
+  return {{"read_bandwidth", six_digits(limits.read_bandwidth)},
+          {"int8_ops", six_digits(limits.int8_ops)}};
 }
 
 json::object row_json(const BenchRow& row) {
@@ -71,12 +68,12 @@ json::object row_json(const BenchRow& row) {
                    {"sequences", test.sequences},
                    {"batched", test.batched},
                    {"tokens_per_second", spread_json(row.rates())},
-                   {"bytes_per_second", rounded(row.bytes_per_second())},
-                   {"operations_per_second", rounded(row.operations_per_second())}};
+                   {"bytes_per_second", six_digits(row.bytes_per_second())},
+                   {"operations_per_second", six_digits(row.operations_per_second())}};
   if (const auto limits = row.own_limits()) out["limits"] = limits_json(*limits);
   if (row.peer.empty()) return out;
   out["peer_tokens_per_second"] = spread_json(row.peer);
-  out["ratio"] = rounded(spread_of(row.rates()).median / spread_of(row.peer).median);
+  out["ratio"] = six_digits(spread_of(row.rates()).median / spread_of(row.peer).median);
   return out;
 }
 
@@ -124,6 +121,12 @@ std::string load_line(const char* name, const std::vector<double>& seconds, Byte
 
 }  // namespace
 
+double six_digits(double value) {
+  return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
+}
+
+std::string readable_json(const json::object& object) { return write_json(object, 0, 0) + "\n"; }
+
 std::string bench_table(const BenchReport& report) {
   const BenchMachine& machine = report.machine;
   const auto plural = [](int count) { return count == 1 ? "" : "s"; };
@@ -160,7 +163,7 @@ std::string bench_json(const BenchReport& report) {
   if (!report.cold_load_seconds.empty())
     out["cold_load_seconds"] = spread_json(report.cold_load_seconds);
   out["peak_resident_bytes"] = report.peak_resident;
-  return write_json(out, 0, 0) + "\n";
+  return readable_json(out);
 }
 
 std::string bench_csv(const BenchReport& report) {

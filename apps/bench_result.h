@@ -92,6 +92,11 @@ struct BenchReport {
   Bytes peak_resident = 0;
 };
 
+// More digits of a measurement are noise.
+double six_digits(double value);
+// JSON with numbers as short as they read back, and a line for what fits there.
+std::string readable_json(const boost::json::object& object);
+
 // The same for people, for programs, and for spreadsheets, where a line is a test.
 std::string bench_table(const BenchReport& report);
 std::string bench_json(const BenchReport& report);

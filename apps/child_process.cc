@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <mutex>
+#include <thread>
 
 #include "base/printable.h"
 
@@ -147,10 +149,12 @@ class Child {
   Status start(const std::vector<std::string>& arguments);
   Result<ChildOutput> wait(std::chrono::milliseconds limit, ExitCodes allowed);
 
- private:
   // Takes what it wrote so far, of its errors the end.
   void read_all();
   bool has_ended(int& how);
+  ChildOutput& output() { return output_; }
+
+ private:
   Status judge(int how, ExitCodes allowed) const;
   std::string said() const;
 
@@ -236,6 +240,66 @@ Result<ChildOutput> run_child(const std::vector<std::string>& arguments,
   Child child(printable(arguments.front(), 200));
   STRATA_TRY(child.start(arguments));
   return child.wait(limit, allowed);
+}
+
+class BackgroundChild::Impl {
+ public:
+  explicit Impl(const std::string& name) : name_(name), child_(name) {}
+
+  Status start(const std::vector<std::string>& arguments) {
+    STRATA_TRY(child_.start(arguments));
+    // A full pipe would stop it.
+    reader_ = std::jthread([this](const std::stop_token& stop) {
+      for (; !stop.stop_requested(); std::this_thread::sleep_for(kTick)) read();
+    });
+    return {};
+  }
+
+  Result<std::string> wait_for(std::string_view text, std::chrono::milliseconds limit) {
+    for (const auto deadline = Clock::now() + limit; Clock::now() < deadline;
+         std::this_thread::sleep_for(kTick)) {
+      const bool ended = read();
+      const std::lock_guard lock(mutex_);
+      const std::string& errors = child_.output().errors;
+      if (errors.find(text) != std::string::npos) return errors;
+      if (ended)
+        return io_error("{} has ended; it said: {}", name_, printable(errors, kQuotedBytes));
+    }
+    return io_error("{} took longer than {} s", name_,
+                    std::chrono::duration<double>(limit).count());
+  }
+
+ private:
+  // Whether it has ended.
+  bool read() {
+    const std::lock_guard lock(mutex_);
+    int how = 0;
+    ended_ = ended_ || child_.has_ended(how);
+    child_.read_all();
+    child_.output().text.clear();
+    return ended_;
+  }
+
+  const std::string name_;
+  std::mutex mutex_;
+  Child child_;
+  bool ended_ = false;
+  std::jthread reader_;
+};
+
+BackgroundChild::BackgroundChild(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+BackgroundChild::~BackgroundChild() = default;
+
+Result<std::unique_ptr<BackgroundChild>> BackgroundChild::start(
+    const std::vector<std::string>& arguments) {
+  auto impl = std::make_unique<Impl>(printable(arguments.front(), 200));
+  STRATA_TRY(impl->start(arguments));
+  return std::unique_ptr<BackgroundChild>(new BackgroundChild(std::move(impl)));
+}
+
+Result<std::string> BackgroundChild::wait_for(std::string_view text,
+                                              std::chrono::milliseconds limit) {
+  return impl_->wait_for(text, limit);
 }
 
 }  // namespace strata::apps

@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -24,5 +26,23 @@ enum class ExitCodes : std::uint8_t { kZero, kAny };
 Result<ChildOutput> run_child(const std::vector<std::string>& arguments,
                               std::chrono::milliseconds limit,
                               ExitCodes allowed = ExitCodes::kZero);
+
+// A program that runs beside this one, and is killed with this object as with this program.
+class BackgroundChild {
+ public:
+  static Result<std::unique_ptr<BackgroundChild>> start(const std::vector<std::string>& arguments);
+  ~BackgroundChild();
+  BackgroundChild(const BackgroundChild&) = delete;
+  BackgroundChild& operator=(const BackgroundChild&) = delete;
+
+  // What it has written to standard error, the end at least, once that holds `text`. Fails where it
+  // ends before or takes longer than `limit`.
+  Result<std::string> wait_for(std::string_view text, std::chrono::milliseconds limit);
+
+ private:
+  class Impl;
+  explicit BackgroundChild(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace strata::apps

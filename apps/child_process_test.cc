@@ -121,5 +121,28 @@ TEST(ChildProcess, IsNotWaitedForBeyondItsEnd) {
   EXPECT_EQ(*text, "done\n");
 }
 
+TEST(BackgroundChild, RunsBesideUntilItIsLetGo) {
+  Fifo fifo;
+  auto child = BackgroundChild::start(
+      {"/bin/sh", "-c",
+       "exec 3>" + fifo.path() + "; echo x >&3; yes | head -c 300000 >&2; echo ready >&2; sleep 99"});
+  ASSERT_TRUE(child.ok()) << child.status().message();
+  const auto said = (*child)->wait_for("ready", seconds(60));
+  ASSERT_TRUE(said.ok()) << said.status().message();
+  EXPECT_THAT((*child)->wait_for("never", milliseconds(50)).status().message(),
+              HasSubstr("took longer"));
+  EXPECT_EQ(fifo.next(), 1);
+  EXPECT_EQ(fifo.next(), 1);
+  child->reset();
+  EXPECT_EQ(fifo.next(), 0);
+}
+
+TEST(BackgroundChild, SaysWhatItSaidWhenItEnds) {
+  const auto child = BackgroundChild::start({"/bin/sh", "-c", "echo no luck >&2"});
+  ASSERT_TRUE(child.ok()) << child.status().message();
+  EXPECT_THAT((*child)->wait_for("ready", seconds(60)).status().message(),
+              HasSubstr("has ended; it said: no luck"));
+}
+
 }  // namespace
 }  // namespace strata::apps

@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""strata bench serve, end to end, against a server of known times and against Strata's own."""
+
+import collections
+import json
+import pathlib
+import tempfile
+import unittest
+
+from fake_openai import FakeServer
+from support import REFERENCE, main, needs, strata
+
+MODEL = REFERENCE / "llama.gguf"
+LITTLE = ("-p", 20, "-n", 5)
+
+
+class AgainstAFake(unittest.TestCase):
+    def report(self, server, *options):
+        done = strata("bench", "serve", server.url, "--json", *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.said = done.stderr.decode()
+        return json.loads(done.stdout)
+
+    def prompts(self, server):
+        """What was asked after the warm-up, in no order."""
+        return sorted(json.dumps([body["messages"], body["max_tokens"]])
+                      for body in server.bodies[1:])
+
+    def refused(self, word, *options, code=1):
+        done = strata("bench", "serve", *options)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn(word, done.stderr.decode())
+        self.assertEqual(done.stdout, b"")
+
+    def test_times_are_those_that_the_server_takes(self):
+        def script(number, _):  # of 20 requests, two are late by far
+            return {"first": 0.5 if number in (5, 11) else 0.1, "gap": 0.02, "cached": 4}
+        with FakeServer(script) as server:
+            got = self.report(server, *LITTLE, "-u", 4, "-r", 20, "--good", "ttft:300")
+        total = got["total"]
+        self.assertEqual((total["requests"], total["complete"], total["good"]), (20, 20, 18))
+        self.assertEqual(total["errors"], {})
+        self.assertEqual((total["prompt_tokens"], total["answer_tokens"]), (400, 100))
+        self.assertEqual(total["cached_tokens"], 80)
+        for name, wanted in (("ttft_ms", {"p50": 100, "p95": 500, "highest": 500}),
+                             ("tpot_ms", {"p50": 20}), ("itl_ms", {"p50": 20}),
+                             ("e2e_ms", {"p50": 180, "highest": 580})):
+            for key, value in wanted.items():  # a busy machine adds, it takes nothing away
+                self.assertGreaterEqual(total[name][key], 0.98 * value, (name, key))
+                self.assertLess(total[name][key], 2.5 * value, (name, key))
+        self.assertEqual(total["ttft_ms"]["count"], 20)
+        self.assertEqual(total["itl_ms"]["count"], 80)
+        self.assertLess(total["ttft_ms"]["p50"], total["ttft_ms"]["p99"])
+        self.assertAlmostEqual(got["answer_tokens_per_second"] * got["seconds"], 100, places=1)
+        self.assertEqual(got["full_load"]["streams"], 4)
+        self.assertLess(got["full_load"]["tokens_per_second"], 4 / 0.0195)
+        self.assertGreater(got["full_load"]["tokens_per_second"], 4 / 0.05)
+
+    def test_errors_are_counted_by_their_kind(self):
+        kinds = [{}, {"status": 503}, {"cut": 2}, {"fail": 3}, {"status": 400}, {"first": 30}, {}]
+        with FakeServer(lambda number, _: kinds[max(number - 1, 0) % 7]) as server:
+            got = self.report(server, *LITTLE, "-u", 1, "-r", 14, "--timeout", 0.5)
+        self.assertEqual(got["total"]["errors"], {"HTTP 400": 2, "HTTP 503": 2, "cut off": 2,
+                                                  "failed": 2, "timeout": 2})
+        self.assertEqual(got["total"]["complete"], 4)
+        self.assertIn("failed: the engine stopped", self.said)
+        self.assertIn("HTTP 503: as the test says", self.said)
+
+    def test_the_same_seed_asks_the_same(self):
+        lengths = ("-p", "uniform:5:60", "-n", "lognormal:6:0.7:20", "--shared-prefix", 12)
+        asked = []
+        for seed, users in (7, 1), (7, 5), (8, 5):
+            with FakeServer() as server:
+                self.report(server, *lengths, "-u", users, "-r", 30, "--seed", seed)
+                asked.append(self.prompts(server))
+                bodies = server.bodies[1:]
+        self.assertEqual(asked[0], asked[1])
+        self.assertNotEqual(asked[1], asked[2])
+        texts = [body["messages"][0]["content"].split() for body in bodies]
+        self.assertEqual(len({" ".join(words[:12]) for words in texts}), 1)
+        own = [len(words) - 12 for words in texts]
+        self.assertTrue(all(5 <= length <= 60 for length in own), own)
+        self.assertGreater(len(set(own)), 10)
+        self.assertTrue(all(1 <= body["max_tokens"] <= 20 for body in bodies))
+
+    def test_distinct_prompts_come_again_and_members_are_sent(self):
+        with tempfile.TemporaryDirectory() as folder:
+            keys = pathlib.Path(folder) / "keys"
+            keys.write_text("secret\n")
+            with FakeServer() as server:
+                self.report(server, *LITTLE, "-r", 9, "--distinct", 3, "--ignore-eos", "--body",
+                            '{"top_p": 0.5}', "--endpoint", "completions", "--api-key-file", keys)
+        counts = collections.Counter(body["prompt"] for body in server.bodies[1:])
+        self.assertEqual(sorted(counts.values()), [3, 3, 3])
+        for body in server.bodies:
+            self.assertEqual((body["ignore_eos"], body["top_p"], body["model"]),
+                             (True, 0.5, "fake"))
+        self.assertTrue(all(each["Authorization"] == "Bearer secret" for each in server.headers))
+
+    def test_arrivals_keep_their_rate_whatever_the_server_does(self):
+        with FakeServer(lambda *_: {"first": 0.4}) as server:
+            got = self.report(server, "-p", 3, "-n", 1, "--rate", 100, "-r", 50)
+        self.assertEqual(got["total"]["complete"], 50)
+        self.assertLess(got["seconds"], 10)  # one after the other they take 20 s
+
+    def test_time_ends_a_load(self):
+        with FakeServer(lambda *_: {"first": 0.05}) as server:
+            got = self.report(server, "-p", 3, "-n", 1, "-u", 2, "--seconds", 1)
+        self.assertTrue(2 <= got["total"]["complete"] <= 60, got["total"])
+
+    def test_a_burst_is_told_apart_from_the_steady_streams(self):
+        def script(_, body):
+            steady = body["max_tokens"] == 400
+            return {"gap": 0.01} if steady else {"first": 0.3}
+        with FakeServer(script) as server:
+            got = self.report(server, "-p", 3, "-n", 400, "-u", 3, "--burst", 6, "--burst-after",
+                              0.5, "--burst-answer", 1)
+        groups = {group["group"]: group for group in got["groups"]}
+        self.assertEqual(groups["burst"]["complete"], 6)
+        self.assertEqual(groups["steady"]["left"], 3)
+        self.assertGreaterEqual(groups["burst"]["ttft_ms"]["p50"], 295)
+        for phase, least in ("before", 60), ("prompts", 30):
+            self.assertGreater(got["steady_itl_ms"][phase]["count"], least / 3)
+            self.assertGreaterEqual(got["steady_itl_ms"][phase]["p50"], 9.8)
+
+    def test_agents_tell_what_an_agent_does(self):
+        with FakeServer(lambda *_: {"gap": 0.001}, context=2000) as server:
+            got = self.report(server, "--agents", 2, "--turns", 8, "--turn-tokens", 10, "-n", 5,
+                              "--shared-prefix", 100)
+        groups = {group["group"]: group for group in got["groups"]}
+        turns = [f"turn {i}" for i in range(1, 9) if i != 7]
+        self.assertEqual(set(groups), {*turns, "restart", "disconnect", "side call"})
+        self.assertEqual({name: groups[name]["requests"] for name in groups},
+                         {name: 2 for name in groups})
+        self.assertEqual(groups["disconnect"]["left"], 2)
+        self.assertEqual(got["total"]["errors"], {})
+        lengths = [groups[name]["prompt_tokens"] for name in turns[:6]]
+        self.assertEqual([b - a for a, b in zip(lengths, lengths[1:])], [2 * 15] * 5)
+        self.assertEqual(groups["restart"]["prompt_tokens"], lengths[0])
+        self.assertLess(got["settings"]["prompt"], 2000)
+        longest = max(len(body["messages"]) for body in server.bodies)
+        self.assertEqual(longest, 2 + 2 * 5)  # of six turns, before the restart
+
+    def test_tables_say_the_same(self):
+        with FakeServer(tokenizes=False) as server:
+            done = strata("bench", "serve", server.url + "/v1/", *LITTLE, "-r", 3)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for word in ("time to first text", "between texts", "p99", "3 complete",
+                     "prompts: 60 tokens"):
+            self.assertIn(word, done.stdout.decode())
+        self.assertIn("a word is taken for one", done.stderr.decode())
+
+    def test_what_makes_no_load_is_refused(self):
+        self.refused("no server can be reached", "http://127.0.0.1:1")
+        self.refused("write http://", "https://127.0.0.1:1")
+        self.refused("name the address")
+        with FakeServer(lambda *_: {"status": 401}) as server:
+            self.refused("does not answer: HTTP 401: as the test says", server.url)
+            self.refused("is no length", server.url, "-p", "normal:9")
+            self.refused("between 1 and", server.url, "-p", "uniform:9:3")
+            self.refused("is no limit", server.url, "--good", "x:1")
+            self.refused("a load of its own", server.url, "--agents", 1, "--burst", 2)
+        self.refused("excludes", "http://a", "-m", "model", code=2)
+        done = strata("bench", "-p", 3, "serve", "http://127.0.0.1:1")
+        self.assertIn(b"is for strata bench", done.stderr)
+        self.assertEqual(strata("bench").returncode, 2)
+
+
+@needs(MODEL)
+class AgainstStrata(unittest.TestCase):
+    def test_a_server_is_started_and_its_tokens_counted(self):
+        done = strata("bench", "serve", "-m", MODEL, "--serve-args", "--threads 1 --parallel 4",
+                      "--endpoint", "completions", "-p", 30, "-n", 8, "-u", 4, "-r", 12,
+                      "--shared-prefix", 40, "--ignore-eos", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        got = json.loads(done.stdout)
+        self.assertEqual(got["settings"]["model"], "llama")
+        total = got["total"]
+        self.assertEqual((total["complete"], total["errors"]), (12, {}))
+        self.assertEqual(total["answer_tokens"], 12 * 8)
+        if got["settings"]["tokens_counted"]:
+            self.assertLess(abs(total["prompt_tokens"] - 12 * 70), 12 * 3)
+        self.assertGreater(total["cached_tokens"], 0)
+
+    def test_a_server_that_cannot_start_is_an_error_with_its_reason(self):
+        done = strata("bench", "serve", "-m", "/nowhere/model.gguf")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("model.gguf", done.stderr.decode())
+
+
+if __name__ == "__main__":
+    main()
