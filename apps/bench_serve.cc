@@ -43,8 +43,7 @@ struct Options {
 
 Status check(const Options& options) {
   if (options.target.url.empty() == options.target.model.empty())
-    return invalid_argument(
-        "name the address of a server, or a model to start one with (--model)");
+    return invalid_argument("name the address of a server, or a model to start one with (--model)");
   if (options.trace && (options.load.burst > 0 || options.load.rate > 0))
     return invalid_argument("--agents is a load of its own, without --rate and --burst");
   if (options.load.burst > 0 && options.load.rate > 0)
@@ -113,14 +112,10 @@ Status fit_trace(const ServeTarget& target, std::int32_t context, TraceOptions& 
 }
 
 json::object settings_of(const Options& options, const ServeTarget& target, bool exact) {
-  json::object out{{"url", target.url()},
-                   {"model", target.model()},
-                   {"endpoint", options.endpoint},
-                   {"ignore_eos", options.ignore_end},
-                   {"tokens_counted", exact},
-                   {"seed", options.load.seed},
-                   {"answer", options.answer},
-                   {"shared_prefix", options.load.shared_prefix}};
+  json::object out{{"url", target.url()},          {"model", target.model()},
+                   {"endpoint", options.endpoint}, {"ignore_eos", options.ignore_end},
+                   {"tokens_counted", exact},      {"seed", options.load.seed},
+                   {"answer", options.answer},     {"shared_prefix", options.load.shared_prefix}};
   if (options.trace) {
     out["agents"] = options.agent.agents;
     out["prompt"] = options.agent.prompt;
@@ -213,8 +208,7 @@ void add_target(CLI::App& command, TargetOptions& target) {
       ->needs(model);
   command.add_option("--name", target.name,
                      "Name of the model in requests (default: the server's first)");
-  command
-      .add_option("--api-key-file", target.key_file, "File whose first line is the key to send")
+  command.add_option("--api-key-file", target.key_file, "File whose first line is the key to send")
       ->check(refuse_empty);
 }
 
@@ -248,11 +242,10 @@ void add_requests(CLI::App& command, Options& options) {
 
 void add_load(CLI::App& command, Options& options) {
   LoadOptions& load = options.load;
-  auto* const users = command
-                          .add_option("--users,-u", load.users,
-                                      "Users, each of whom asks again when answered")
-                          ->check(CLI::Range(1, 1 << 16))
-                          ->capture_default_str();
+  auto* const users =
+      command.add_option("--users,-u", load.users, "Users, each of whom asks again when answered")
+          ->check(CLI::Range(1, 1 << 16))
+          ->capture_default_str();
   command
       .add_option("--rate", load.rate,
                   "Requests per second instead, with random gaps between them (Poisson)")

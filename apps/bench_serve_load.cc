@@ -75,8 +75,8 @@ class LoadRun {
     for (std::int32_t i = 0; i < options_.burst; ++i)
       ask(true, i, [this](ServeRecord record) {
         BurstTimes& times = *result_.burst;
-        times.all_started = std::max(
-            times.all_started, record.events.empty() ? record.end : record.events.front());
+        times.all_started =
+            std::max(times.all_started, record.events.empty() ? record.end : record.events.front());
         times.end = std::max(times.end, record.end);
         result_.records.push_back(std::move(record));
         if (++burst_ended_ < options_.burst) return;

@@ -11,10 +11,10 @@
 namespace strata::apps {
 
 struct LoadOptions {
-  std::int32_t users = 8;    // each asks again when it is answered
-  double rate = 0;           // > 0: requests per second instead, with random gaps (Poisson)
+  std::int32_t users = 8;     // each asks again when it is answered
+  double rate = 0;            // > 0: requests per second instead, with random gaps (Poisson)
   std::int32_t requests = 0;  // 0: no limit
-  double seconds = 0;        // of new requests; 0: no limit
+  double seconds = 0;         // of new requests; 0: no limit
   LengthDistribution prompt;
   LengthDistribution answer;
   std::int32_t shared_prefix = 0;  // tokens that all prompts begin with

@@ -71,7 +71,7 @@ Result<LengthDistribution> LengthDistribution::parse(std::string_view text) {
   if (given == 2) STRATA_TRY(parse_number(parts[named + 1], out.second_));
   if (limited) STRATA_TRY(parse_number(parts[named + 2], out.most_));
   const double largest = out.kind_ == Kind::kUniform ? out.second_ : out.first_;
-  const bool in_order = out.kind_ == Kind::kUniform      ? out.first_ <= out.second_
+  const bool in_order = out.kind_ == Kind::kUniform     ? out.first_ <= out.second_
                         : out.kind_ == Kind::kLogNormal ? out.second_ >= 0 && out.second_ <= 10
                                                         : true;
   if (!(out.first_ >= 1) || !(largest <= kMostTokens) || !in_order || out.most_ < 1 ||
@@ -88,8 +88,7 @@ std::int32_t LengthDistribution::draw(Draws& draws) const {
     const double radius = std::sqrt(-2 * std::log(draws.unit()));
     length = first_ * std::exp(second_ * radius * std::cos(2 * std::numbers::pi * draws.unit()));
   }
-  return static_cast<std::int32_t>(
-      std::clamp(std::round(length), 1.0, static_cast<double>(most_)));
+  return static_cast<std::int32_t>(std::clamp(std::round(length), 1.0, static_cast<double>(most_)));
 }
 
 std::vector<std::string_view> WordList::candidates() { return split(kWords, ' '); }

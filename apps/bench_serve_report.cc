@@ -119,14 +119,14 @@ std::string times_line(std::string_view name, const std::vector<double>& seconds
 std::string group_line(const ServeSummary& summary) {
   const double prompts = static_cast<double>(summary.prompt_tokens);
   const double asked = static_cast<double>(summary.complete);
-  return fmt::format("{:<12} {:>8} {:>10} {:>8} {:>9} {:>9} {:>9} {:>9}\n", summary.group,
-                     summary.requests, asked > 0 ? fmt::format("{:.0f}", prompts / asked) : "-",
-                     prompts > 0 ? fmt::format("{:.1f} %", 100 * static_cast<double>(
-                                                                     summary.cached_tokens) /
-                                                               prompts)
-                                 : "-",
-                     milliseconds(summary.first_text, 0.5), milliseconds(summary.first_text, 0.95),
-                     milliseconds(summary.per_token, 0.5), milliseconds(summary.between, 0.99));
+  return fmt::format(
+      "{:<12} {:>8} {:>10} {:>8} {:>9} {:>9} {:>9} {:>9}\n", summary.group, summary.requests,
+      asked > 0 ? fmt::format("{:.0f}", prompts / asked) : "-",
+      prompts > 0
+          ? fmt::format("{:.1f} %", 100 * static_cast<double>(summary.cached_tokens) / prompts)
+          : "-",
+      milliseconds(summary.first_text, 0.5), milliseconds(summary.first_text, 0.95),
+      milliseconds(summary.per_token, 0.5), milliseconds(summary.between, 0.99));
 }
 
 std::string groups_table(const std::vector<ServeSummary>& groups) {
@@ -230,8 +230,8 @@ FullLoad full_load_of(const std::vector<ServeRecord>& records) {
     if (record.events.size() < 2) continue;
     moments.emplace_back(record.events.front(), What::kStart, 0);
     moments.emplace_back(record.events.back(), What::kEnd, 0);
-    const double tokens = static_cast<double>(record.answer_tokens) /
-                          static_cast<double>(record.events.size());
+    const double tokens =
+        static_cast<double>(record.answer_tokens) / static_cast<double>(record.events.size());
     for (const double time : std::span(record.events).subspan(1))
       moments.emplace_back(time, What::kText, tokens);
   }
@@ -310,10 +310,10 @@ std::string serve_json(const ServeReport& report) {
                    {"full_load", nullptr},
                    {"total", summary_json(totals.all)}};
   if (totals.full.seconds > 0)
-    out["full_load"] = json::object{
-        {"streams", totals.full.streams},
-        {"seconds", six_digits(totals.full.seconds)},
-        {"tokens_per_second", six_digits(totals.full.tokens / totals.full.seconds)}};
+    out["full_load"] =
+        json::object{{"streams", totals.full.streams},
+                     {"seconds", six_digits(totals.full.seconds)},
+                     {"tokens_per_second", six_digits(totals.full.tokens / totals.full.seconds)}};
   if (report.load.burst) {
     const BurstGaps gaps = burst_gaps(report.load.records, *report.load.burst);
     out["steady_itl_ms"] = json::object{{"before", times_json(gaps.before)},

@@ -32,9 +32,9 @@ struct ServeSummary {
   std::size_t requests = 0, complete = 0, left = 0, good = 0;
   std::map<std::string, std::size_t> errors;  // by kind
   std::int64_t prompt_tokens = 0, cached_tokens = 0, answer_tokens = 0;
-  std::vector<double> first_text;   // time to it, sorted, as are the others
-  std::vector<double> per_token;    // between the first text and the last
-  std::vector<double> between;      // one text and the next
+  std::vector<double> first_text;  // time to it, sorted, as are the others
+  std::vector<double> per_token;   // between the first text and the last
+  std::vector<double> between;     // one text and the next
   std::vector<double> whole;
 };
 ServeSummary summarize(std::string group, const std::vector<const ServeRecord*>& records,

@@ -99,20 +99,18 @@ ServeAsker::Id ServeAsker::ask(std::string group, const Messages& messages,
   sent.timeout = protocol_.timeout;
   const auto id = std::make_shared<Id>(0);
   request->record.start = now();
-  *id = client_.send(std::move(sent), {[this, request](int status, std::string_view bytes) {
-                                         on_body(*request, status, bytes);
-                                       },
-                                       [this, id](int status, http::Failure failure) {
-                                         end(*id, status, failure);
-                                       }});
+  *id = client_.send(
+      std::move(sent),
+      {[this, request](int status, std::string_view bytes) { on_body(*request, status, bytes); },
+       [this, id](int status, http::Failure failure) { end(*id, status, failure); }});
   open_[*id] = request;
   return *id;
 }
 
 void ServeAsker::on_body(Request& request, int status, std::string_view bytes) const {
   if (status != 200) {
-    request.refusal += bytes.substr(
-        0, kMostRefusalBytes - std::min(kMostRefusalBytes, request.refusal.size()));
+    request.refusal +=
+        bytes.substr(0, kMostRefusalBytes - std::min(kMostRefusalBytes, request.refusal.size()));
     return;
   }
   const std::size_t before = request.record.events.size();
@@ -152,8 +150,8 @@ void ServeAsker::on_event(Request& request, std::string_view data) const {
   const json::value* choice = &list->front();
   const json::value* delta = member(choice, "delta");
   bool has_text = false;
-  for (const json::value* text : {member(choice, "text"), member(delta, "content"),
-                                  member(delta, "reasoning_content")})
+  for (const json::value* text :
+       {member(choice, "text"), member(delta, "content"), member(delta, "reasoning_content")})
     if (text != nullptr && text->is_string() && !text->get_string().empty()) {
       has_text = true;
       record.text += std::string_view(text->get_string());

@@ -31,8 +31,8 @@ class EventReader {
 };
 
 struct ServeRecord {
-  std::string group;           // of which it is one, e.g. "steady"
-  double start = 0;            // s since the load began, as are the others
+  std::string group;  // of which it is one, e.g. "steady"
+  double start = 0;   // s since the load began, as are the others
   double end = 0;
   std::vector<double> events;  // when text came
   std::int64_t prompt_tokens = 0;

@@ -38,9 +38,9 @@ TEST(LengthDistribution, DrawsWhatItsNameSays) {
 
 TEST(LengthDistribution, RefusesWhatIsNoLength) {
   for (const char* const name :
-       {"", "0", "-3", "nan", "inf", "1e9", "uniform:5", "uniform:9:3", "uniform:0:3", "uniform:1:x",
-        "lognormal:5", "lognormal:5:-1", "lognormal:5:nan", "lognormal:5:1:0", "lognormal:5:1:2:3",
-        "normal:1:2", "12:13"})
+       {"", "0", "-3", "nan", "inf", "1e9", "uniform:5", "uniform:9:3", "uniform:0:3",
+        "uniform:1:x", "lognormal:5", "lognormal:5:-1", "lognormal:5:nan", "lognormal:5:1:0",
+        "lognormal:5:1:2:3", "normal:1:2", "12:13"})
     EXPECT_FALSE(LengthDistribution::parse(name).ok()) << name;
 }
 
@@ -116,9 +116,8 @@ TEST(ServeSummary, CountsTimesTokensAndErrors) {
 }
 
 TEST(FullLoad, IsTheTimeWithAsManyStreamsAsEver) {
-  const FullLoad full =
-      full_load_of({record("all", 0, {1, 2, 3, 4, 5}), record("all", 0, {3, 3.5, 4}),
-                    record("all", 0, {9})});
+  const FullLoad full = full_load_of(
+      {record("all", 0, {1, 2, 3, 4, 5}), record("all", 0, {3, 3.5, 4}), record("all", 0, {9})});
   EXPECT_EQ(full.streams, 2);
   EXPECT_DOUBLE_EQ(full.seconds, 1);
   EXPECT_DOUBLE_EQ(full.tokens, 3);  // at 3.5 one, at 4 two

@@ -45,9 +45,7 @@ class Agent {
   }
 
  private:
-  std::uint64_t index() const {
-    return number_ << 32 | static_cast<std::uint64_t>(turn_);
-  }
+  std::uint64_t index() const { return number_ << 32 | static_cast<std::uint64_t>(turn_); }
   std::string added(std::int32_t turn) const {
     Draws draws(options_.seed, Draws::Use::kTurn, number_ << 32 | static_cast<std::uint64_t>(turn));
     return words_.text(draws, options_.turn_tokens);

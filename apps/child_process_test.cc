@@ -125,7 +125,8 @@ TEST(BackgroundChild, RunsBesideUntilItIsLetGo) {
   Fifo fifo;
   auto child = BackgroundChild::start(
       {"/bin/sh", "-c",
-       "exec 3>" + fifo.path() + "; echo x >&3; yes | head -c 300000 >&2; echo ready >&2; sleep 99"});
+       "exec 3>" + fifo.path() +
+           "; echo x >&3; yes | head -c 300000 >&2; echo ready >&2; sleep 99"});
   ASSERT_TRUE(child.ok()) << child.status().message();
   const auto said = (*child)->wait_for("ready", seconds(60));
   ASSERT_TRUE(said.ok()) << said.status().message();

@@ -104,16 +104,21 @@ std::string unknown_command(const CLI::App& app, std::span<const std::string> wo
 }
 
 std::string hint_for(const CLI::App& app, std::span<const std::string> words, bool gives_help) {
-  const CLI::App* const command = command_of(app, words);
-  const CLI::App& asked = command == nullptr ? app : *command;
-  const std::string name = command == nullptr ? "" : command->get_name();
+  const CLI::App* asked = &app;
+  std::string name;
+  for (auto rest = words; const CLI::App* command = command_of(*asked, rest);
+       rest = rest.subspan(1)) {
+    asked = command;
+    name += (name.empty() ? "" : " ") + command->get_name();
+  }
+  const bool has_command = asked != &app;
   for (const std::string& word : words)
     for (const auto& [option, way] : kHabits)
       if (word == option && (word.starts_with("-h") || !gives_help) &&
-          asked.get_option_no_throw(word) == nullptr)
-        return fmt::format("{} is no option of strata{}{}; {}", word, command ? " " : "", name,
-                           fmt::format(fmt::runtime(way), command ? name : "run"));
-  for (std::size_t i = 1; i < words.size() && command != nullptr && !gives_help; ++i)
+          asked->get_option_no_throw(word) == nullptr)
+        return fmt::format("{} is no option of strata{}{}; {}", word, has_command ? " " : "", name,
+                           fmt::format(fmt::runtime(way), has_command ? name : "run"));
+  for (std::size_t i = 1; i < words.size() && has_command && !gives_help; ++i)
     if ((words[i - 1] == "-t" || words[i - 1] == "--threads") &&
         words[i].find(',') != std::string::npos)
       return fmt::format("{} takes one number: call strata {} once for each", words[i - 1], name);

@@ -25,8 +25,8 @@ using asio::ip::tcp;
 using ErrorCode = boost::system::error_code;
 using ClientExecutor = asio::io_context::executor_type;
 using ClientSocket = asio::basic_stream_socket<tcp, ClientExecutor>;
-using ClientTimer = asio::basic_waitable_timer<Client::Clock, asio::wait_traits<Client::Clock>,
-                                               ClientExecutor>;
+using ClientTimer =
+    asio::basic_waitable_timer<Client::Clock, asio::wait_traits<Client::Clock>, ClientExecutor>;
 constexpr asio::use_awaitable_t<ClientExecutor> kAwaitClient;
 constexpr std::size_t kReceiveBytes = 64 * 1024;
 constexpr std::size_t kMostTextBytes = 64 * 1024 * 1024;
@@ -137,8 +137,8 @@ class Client::Impl::Stream : public std::enable_shared_from_this<Stream> {
       if (ended_) co_return;
       const std::size_t bytes = socket_.read_some(asio::buffer(client_.received_), error);
       if (error) {
-        const bool whole = error == asio::error::eof &&
-                           reader_.end() == ResponseReader::State::kDone;
+        const bool whole =
+            error == asio::error::eof && reader_.end() == ResponseReader::State::kDone;
         co_return end(whole ? Failure::kNone : Failure::kClosed);
       }
       body.clear();

@@ -45,7 +45,8 @@ TEST(ResponseReader, ReadsEveryFramingInWhateverPiecesItComes) {
 
 TEST(ResponseReader, CallsBrokenWhatIsNoWholeResponse) {
   for (const std::string_view bytes :
-       {"nonsense\r\n\r\n", "HTTP/1.1 2x0 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+       {"nonsense\r\n\r\n", "HTTP/1.1 2x0 OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell", "HTTP/1.1 200 OK\r\n", "",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
@@ -55,9 +56,9 @@ TEST(ResponseReader, CallsBrokenWhatIsNoWholeResponse) {
     for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, std::size_t{1000}})
       EXPECT_EQ(read_in_pieces(bytes, piece).state, State::kFailed) << bytes;
   EXPECT_EQ(read_in_pieces(std::string(1 << 20, 'x'), 1000, false).state, State::kFailed);
-  EXPECT_EQ(read_in_pieces("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" +
-                               std::string(1 << 20, ' '),
-                           1000, false)
+  EXPECT_EQ(read_in_pieces(
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + std::string(1 << 20, ' '),
+                1000, false)
                 .state,
             State::kFailed);
 }
@@ -110,10 +111,10 @@ TEST_F(ClientTest, ReadsAStreamAsItComesAndLeavesItWhenToldTo) {
   std::string came;
   Client::Id id = 0;
   id = client_->send(request(""), {[&](int, std::string_view bytes) {
-                                       came += bytes;
-                                       client_->cancel(id);
-                                     },
-                                     [](int, Failure) { ADD_FAILURE() << "cancelled"; }});
+                                     came += bytes;
+                                     client_->cancel(id);
+                                   },
+                                   [](int, Failure) { ADD_FAILURE() << "cancelled"; }});
   client_->run();
   EXPECT_EQ(came, "first");
   EXPECT_TRUE(eventually([&] { return held->closed(); }));
@@ -127,9 +128,9 @@ TEST_F(ClientTest, TellsFailuresApart) {
   });
   std::vector<Failure> failures;
   const auto send = [&](int milliseconds) {
-    client_->send(request("", milliseconds),
-                  {[](int, std::string_view) {},
-                   [&](int, Failure failure) { failures.push_back(failure); }});
+    client_->send(
+        request("", milliseconds),
+        {[](int, std::string_view) {}, [&](int, Failure failure) { failures.push_back(failure); }});
     client_->run();
   };
   send(100);

@@ -33,8 +33,8 @@ class ResponseReader {
   State state_ = State::kHead;
   int status_ = 0;
   Framing framing_ = Framing::kUntilEnd;
-  Bytes left_ = 0;          // of the body, or of the chunk
-  bool in_chunk_ = false;   // its bytes, not a line, come next
+  Bytes left_ = 0;            // of the body, or of the chunk
+  bool in_chunk_ = false;     // its bytes, not a line, come next
   bool chunk_ended_ = false;  // an empty line must follow
   bool trailers_ = false;
   std::string line_;  // the head, or a line between chunks, as far as it came

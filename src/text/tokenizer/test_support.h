@@ -87,7 +87,7 @@ struct VocabularyFile {
     put("tokenizer.ggml.token_type", ValueType::kArray, number_array(ValueType::kInt32, kinds));
     put("tokenizer.ggml.scores", ValueType::kArray, number_array(ValueType::kFloat32, scores));
     put("tokenizer.ggml.merges", ValueType::kArray, string_array(merges));
-    for (const auto& [key, entry] : more) (void)out.insert(key, entry);
+    for (const auto& [key, entry] : more) (void)out.insert(key, MetadataEntry(entry));
     return out;
   }
 
