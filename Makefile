@@ -81,6 +81,7 @@ deps: ## install what building needs
 
 dev-deps: ## install what the tests need besides
 	tools/install_deps.sh build test
+	python3 tools/client_packages.py > /dev/null || echo "The tests of these clients are skipped." >&2
 
 clean: ## remove the build folders
 	rm -rf build build-asan build-tsan build-arm build-bench

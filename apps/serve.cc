@@ -188,7 +188,10 @@ void add_serve(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<ServeOptions>();
   CLI::App* command = app.add_subcommand("serve", "Serve models over HTTP");
   add_serve_options(*command, *options);
-  set_action(*command, exit_code, [options] { return run(*options); });
+  set_action(*command, exit_code, [options, command]() -> Result<int> {
+    if (!options->config_file.empty()) STRATA_TRY(read_config(*command, options->config_file));
+    return run(*options);
+  });
 }
 
 }  // namespace strata::apps

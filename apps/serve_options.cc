@@ -39,7 +39,7 @@ Result<std::string> read_lines_file(const std::string& path) {
 void name_in_environment(CLI::App& command) {
   for (CLI::Option* const option : command.get_options()) {
     const auto& names = option->get_lnames();
-    if (names.empty() || names.front() == "help" || names.front() == "config") continue;
+    if (names.empty() || names.front() == "help") continue;
     option->envname(environment_name(names.front()));
   }
 }
@@ -119,8 +119,9 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
   add_network_options(command, options);
   add_model_options(command, options);
   add_engine_options(command, options.engine);
-  command.set_config("--config", "", "TOML file of these options");
   name_in_environment(command);
+  command.add_option("--config", options.config_file, "TOML file of these options")
+      ->check(refuse_empty);
 }
 
 Result<std::vector<std::string>> read_keys(const std::string& path) {
@@ -131,6 +132,27 @@ Result<std::vector<std::string>> read_keys(const std::string& path) {
       keys.emplace_back(key);
   if (keys.empty()) return invalid_argument("{} holds no key", printable(path));
   return keys;
+}
+
+Status read_config(CLI::App& command, const std::string& path) {
+  const auto formatter = command.get_config_formatter();
+  try {
+    for (const CLI::ConfigItem& item : formatter->from_file(path)) {
+      CLI::Option* const option = command.get_option_no_throw("--" + item.name);
+      if (!item.parents.empty() || option == nullptr || option->get_lnames().empty())
+        return invalid_argument("{}: strata serve has no option '{}'", printable(path),
+                                printable(item.fullname(), 100));
+      if (option->count() > 0) continue;
+      if (option->get_expected_min() == 0)
+        option->add_result(option->get_flag_value(item.name, formatter->to_flag(item)));
+      else
+        option->add_result(item.inputs);
+      option->run_callback();
+    }
+  } catch (const CLI::Error& error) {
+    return invalid_argument("{}: {}", printable(path), error.what());
+  }
+  return {};
 }
 
 Result<serve::LineFilter> read_noise(const ServeOptions& options) {

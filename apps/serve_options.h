@@ -26,6 +26,7 @@ struct ServeOptions {
   bool no_prefix_cache = false;
   std::string key_file;
   std::string noise_file;
+  std::string config_file;
   std::vector<std::string> hosts, origins;
   std::size_t connections = 1024;
   EngineOptions engine;
@@ -34,6 +35,9 @@ struct ServeOptions {
 // Every option may also stand in the file of --config (TOML), and in the environment as
 // STRATA_SERVE_ and its name.
 void add_serve_options(CLI::App& command, ServeOptions& options);
+
+// Takes from the file of --config what neither the command line nor the environment says.
+Status read_config(CLI::App& command, const std::string& path);
 
 // Reads the file of keys.
 Result<http::ServerOptions> http_options(const ServeOptions& options);

@@ -47,6 +47,11 @@ Result<std::unique_ptr<ServedModel>> ServedModel::load(ModelFile file, EngineOpt
   return model;
 }
 
+Bytes ServedModel::memory() const {
+  const PlacementPlan& plan = engine_->plan();
+  return plan.weights + plan.segment + plan.cache;
+}
+
 // Tags of calls and of thinking are text, even where they are control tokens.
 std::string_view ServedModel::visible_bytes(TokenId id) const {
   if (!tokenizer_->contains(id)) return {};

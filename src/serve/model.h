@@ -50,7 +50,8 @@ class ServedModel {
   const std::vector<TokenId>& end_tokens() const { return end_tokens_; }
   const SamplingDefaults& sampling() const { return sampling_; }
   double load_seconds() const { return load_seconds_; }
-  Bytes memory() const { return engine_->plan().total(); }
+  // Its own, without what any server takes.
+  Bytes memory() const;
 
   // Of the vocabulary, for grammars; made when first asked for.
   std::shared_ptr<const TokenTable> tokens() const;

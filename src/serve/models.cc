@@ -215,11 +215,13 @@ void Models::loop() {
       finish_loading(lock, *entry, make_error(StatusCode::kCancelled, "the server is stopping"));
 }
 
-Bytes Models::memory_in_use() const {
-  Bytes used = 0;
+// What loaded models may still touch. Their weights are resident, which the plan of the next model
+// counts as the program's.
+Bytes Models::memory_to_come() const {
+  Bytes bytes = 0;
   for (const auto& entry : entries_)
-    if (entry->model) used += entry->model->memory();
-  return used;
+    if (entry->model) bytes += entry->model->memory() - entry->model->engine().plan().weights;
+  return bytes;
 }
 
 Models::Entry* Models::least_recently_used_idle() {
@@ -235,7 +237,7 @@ void Models::load_now(std::unique_lock<std::mutex>& lock, Entry& entry) {
   entry.state = ModelState::kLoading;
   while (true) {
     EngineOptions options = options_.engine;
-    const Bytes used = memory_in_use();
+    const Bytes used = memory_to_come();
     options.memory = budget_ > used ? budget_ - used : 1;
     lock.unlock();
     auto loaded = ServedModel::load(entry.file, options, options_.sampling);

@@ -110,7 +110,7 @@ class Models {
   void load_now(std::unique_lock<std::mutex>& lock, Entry& entry);
   void unload_now(std::unique_lock<std::mutex>& lock, Entry& entry);
   Entry* least_recently_used_idle();
-  Bytes memory_in_use() const;
+  Bytes memory_to_come() const;
   void finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,
                       Result<std::unique_ptr<ServedModel>> loaded);
 

@@ -58,8 +58,14 @@ std::optional<Refusal> read_options(Fields& fields, Generation& generation) {
 }
 
 std::optional<Refusal> read_format(Fields& fields, Generation& generation) {
+  // Strata's own, as in the other dialect.
+  STRATA_ASSIGN(const auto grammar, fields.text("grammar"));
+  if (grammar && !grammar->empty())
+    generation.format = {OutputFormat::Kind::kGrammar, {}, *grammar, "grammar"};
   const json::value* format = fields.value("format");
   if (format == nullptr) return std::nullopt;
+  if (!generation.format.grammar.empty())
+    return fields.wrong("grammar", "and `format` cannot hold together");
   if (const json::string* word = format->if_string()) {
     if (word->empty()) return std::nullopt;
     if (*word != "json") return fields.wrong("format", "must be \"json\" or a JSON schema");

@@ -43,7 +43,8 @@ std::string Wanted::key() const {
   return out;
 }
 
-Result<Id> add_arguments(GrammarBuilder& builder, const ToolGrammar::Call& call) {
+Result<Id> add_arguments(JsonText& text, const ToolGrammar::Call& call) {
+  GrammarBuilder& builder = text.builder();
   std::vector<Id> parts;
   for (const ToolGrammar::Argument& argument : call.arguments) {
     std::vector<Id> one{builder.literal(argument.begin)};
@@ -51,7 +52,7 @@ Result<Id> add_arguments(GrammarBuilder& builder, const ToolGrammar::Call& call)
       one.push_back(builder.text_through(argument.end));
     } else {
       STRATA_ASSIGN(const Id value,
-                    add_json_schema(builder, argument.schema,
+                    add_json_schema(text, argument.schema,
                                     fmt::format("the tool {}, {}", call.name, argument.key)));
       one.push_back(value);
       one.push_back(builder.literal(argument.end));
@@ -62,21 +63,23 @@ Result<Id> add_arguments(GrammarBuilder& builder, const ToolGrammar::Call& call)
   return builder.sequence(std::move(parts));
 }
 
-Result<Id> add_call(GrammarBuilder& builder, const ToolGrammar::Call& call) {
+Result<Id> add_call(JsonText& text, const ToolGrammar::Call& call) {
+  GrammarBuilder& builder = text.builder();
   Id body = builder.empty();
   if (call.has_arguments) {
-    STRATA_ASSIGN(body, add_arguments(builder, call));
+    STRATA_ASSIGN(body, add_arguments(text, call));
   } else {
     STRATA_ASSIGN(body,
-                  add_json_schema(builder, call.schema, fmt::format("the tool {}", call.name)));
+                  add_json_schema(text, call.schema, fmt::format("the tool {}", call.name)));
   }
   return builder.sequence({builder.literal(call.begin), body, builder.literal(call.end)});
 }
 
-Result<Id> add_calls(GrammarBuilder& builder, const ToolGrammar& tools) {
+Result<Id> add_calls(JsonText& text, const ToolGrammar& tools) {
+  GrammarBuilder& builder = text.builder();
   std::vector<Id> calls;
   for (const ToolGrammar::Call& call : tools.calls) {
-    STRATA_ASSIGN(const Id one, add_call(builder, call));
+    STRATA_ASSIGN(const Id one, add_call(text, call));
     calls.push_back(one);
   }
   const Id any = builder.choice(std::move(calls));
@@ -85,17 +88,18 @@ Result<Id> add_calls(GrammarBuilder& builder, const ToolGrammar& tools) {
   return builder.sequence({any, builder.repeat(more, 0, kUnbounded)});
 }
 
-Result<Id> add_format(GrammarBuilder& builder, const OutputFormat& format) {
+Result<Id> add_format(JsonText& text, const OutputFormat& format) {
   if (format.kind == Kind::kJsonSchema)
-    return add_json_schema(builder, format.schema, "the schema");
-  return add_json_schema(builder, json::object{{"type", "object"}}, "the schema");
+    return add_json_schema(text, format.schema, "the schema");
+  return add_json_schema(text, json::object{{"type", "object"}}, "the schema");
 }
 
-Result<Id> add_body(GrammarBuilder& builder, const Wanted& wanted) {
-  if (!wanted.tools) return add_format(builder, wanted.format);
-  STRATA_ASSIGN(const Id calls, add_calls(builder, *wanted.tools));
+Result<Id> add_body(JsonText& text, const Wanted& wanted) {
+  GrammarBuilder& builder = text.builder();
+  if (!wanted.tools) return add_format(text, wanted.format);
+  STRATA_ASSIGN(const Id calls, add_calls(text, *wanted.tools));
   if (wanted.format.kind == Kind::kText) return calls;
-  STRATA_ASSIGN(const Id format, add_format(builder, wanted.format));
+  STRATA_ASSIGN(const Id format, add_format(text, wanted.format));
   return builder.choice({calls, format});
 }
 
@@ -103,7 +107,8 @@ Result<Grammar> make_grammar(const Wanted& wanted) {
   if (wanted.format.kind == Kind::kGrammar && !wanted.tools)
     return parse_gbnf(wanted.format.grammar);
   GrammarBuilder builder;
-  STRATA_ASSIGN(const Id body, add_body(builder, wanted));
+  JsonText text(builder);
+  STRATA_ASSIGN(const Id body, add_body(text, wanted));
   const GrammarBuilder::RuleId root = builder.add_rule("root");
   std::vector<Id> parts;
   if (!wanted.thinking.close.empty()) {

@@ -32,7 +32,7 @@ json::object model_json(const ModelStatus& status) {
           : json::value(static_cast<double>(status.expires_in.count()) / 1e3);
   out["memory"] = json::object{{"weights_mb", static_cast<double>(plan.weights) / kMega},
                                {"cache_mb", static_cast<double>(plan.cache) / kMega},
-                               {"total_mb", static_cast<double>(plan.total()) / kMega}};
+                               {"total_mb", static_cast<double>(status.model->memory()) / kMega}};
   return out;
 }
 

@@ -18,7 +18,7 @@ from support import PATIENCE, PROGRAM, REFERENCE
 TINY = REFERENCE / "llama.gguf"
 GGUF_STRING, GGUF_ARRAY = 8, 9
 GGUF_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-TEMPLATE_KEY = b"tokenizer.chat_template"
+TEMPLATE_KEY, TOKENS_KEY = b"tokenizer.chat_template", b"tokenizer.ggml.tokens"
 
 # The turns of the tiny models, with tools as Hermes has them and thinking that can be switched.
 HERMES = (
@@ -40,12 +40,12 @@ STRICT = (
     "{% if add_generation_prompt %}<|bos|>assistant\n{% endif %}")
 
 
-def with_template(source, target, template):
-    """Writes a copy of a GGUF file with another chat template."""
+def with_template(source, target, template, tokens=None):
+    """Writes a copy of a GGUF file with another chat template, and other texts of some tokens."""
     data = source.read_bytes()
     version, tensors, pairs = struct.unpack_from("<IQQ", data, 4)
     assert data[:4] == b"GGUF" and version == 3
-    at, alignment, found = 24, 32, None
+    at, alignment, edits = 24, 32, []  # (start, end, text) of strings
 
     def skip(kind, at):
         if kind == GGUF_STRING:
@@ -67,13 +67,22 @@ def with_template(source, target, template):
         kind = struct.unpack_from("<I", data, at)[0]
         end = skip(kind, at + 4)
         if key == TEMPLATE_KEY:
-            found = at + 4, end
+            edits.append((at + 4, end, template.encode()))
+        if key == TOKENS_KEY:
+            start = at + 4 + 12
+            for token in range(struct.unpack_from("<Q", data, at + 8)[0]):
+                if token in (tokens or {}):
+                    edits.append((start, skip(GGUF_STRING, start), tokens[token].encode()))
+                start = skip(GGUF_STRING, start)
         at = end
     for _ in range(tensors):
         at = skip(GGUF_STRING, at)
         at += 4 + 8 * struct.unpack_from("<I", data, at)[0] + 4 + 8
-    text = template.encode()
-    head = data[:found[0]] + struct.pack("<Q", len(text)) + text + data[found[1]:at]
+    head, done = b"", 0
+    for start, end, text in sorted(edits):
+        head += data[done:start] + struct.pack("<Q", len(text)) + text
+        done = end
+    head += data[done:at]
     pad = -len(head) % alignment
     target.write_bytes(head + bytes(pad) + data[at + -at % alignment:])
     return target

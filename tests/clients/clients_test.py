@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """strata serve as the official clients of its protocols meet it.
 
-Starts itself again with the Python that tools/client_packages.py has installed them for.
+tools/client_packages.py installs them.
 """
 
 import json
@@ -14,15 +14,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "cli"), str(HERE.parents[1] / "tools")]
 
 import client_packages  # noqa: E402
-import fetch_model  # noqa: E402
 
-CLIENTS = fetch_model.cache_folder(os.environ) / "clients"
+CLIENTS = client_packages.client_folder(os.environ)
 if not client_packages.is_complete(CLIENTS):
     print("the clients are not there (make dev-deps installs them): not tested")
     sys.exit(77)
-PYTHON = client_packages.python_of(CLIENTS)
-if pathlib.Path(sys.prefix) != CLIENTS:
-    os.execv(PYTHON, [str(PYTHON), "-B", *sys.argv])
+sys.path.insert(0, str(CLIENTS))
 
 import ollama  # noqa: E402
 import openai  # noqa: E402

@@ -141,7 +141,7 @@ TEST(Vocabulary, SentencePieceNeedsScores) {
   Metadata metadata;
   const Metadata whole = file.metadata();
   for (const std::string_view key : whole.keys())
-    if (key != "tokenizer.ggml.scores") (void)metadata.insert(key, *whole.find(key));
+    if (key != "tokenizer.ggml.scores") (void)metadata.insert(key, MetadataEntry(*whole.find(key)));
   const auto tokenizer = Tokenizer::create(metadata);
   ASSERT_FALSE(tokenizer.ok());
   EXPECT_THAT(tokenizer.status().message(), HasSubstr("tokenizer.ggml.scores"));
