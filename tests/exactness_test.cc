@@ -331,7 +331,7 @@ class ExactnessLaw : public ::testing::TestWithParam<const char*> {
   void check_prefixes(const std::string& path) {
     auto model = load(path, 2, 16);
     ASSERT_TRUE(model.ok()) << model.status().message();
-    auto prompts = make_prompts();
+    auto prompts = make_prompts(kLengths);
     const auto alone =
         Driver(**model, {.name = "alone", .together = false}).run(prompts, kGenerated);
     const Mode modes[] = {

@@ -14,8 +14,8 @@ namespace strata::serve {
 struct CallStart {
   std::string trigger;         // with which every text of the grammar begins
   bool only_at_start = false;  // elsewhere the trigger is text
-  std::string prefix;          // what may stand before it there, besides white space
-  ThinkingTags thinking;       // no call starts in such a block; empty: there are none
+  std::string prefix = {};     // what may stand before it there, besides white space
+  ThinkingTags thinking = {};  // no call starts in such a block; empty: there are none
   bool in_thinking = false;    // the prompt ends in one
 };
 

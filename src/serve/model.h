@@ -25,7 +25,7 @@ struct ModelFile {
   Bytes bytes = 0;
   std::int64_t modified_at = 0;  // in seconds since 1970
   // For people and clients; may be empty.
-  std::string architecture, parameter_size, quantization, digest;
+  std::string architecture = {}, parameter_size = {}, quantization = {}, digest = {};
 };
 
 // Where a request says nothing.

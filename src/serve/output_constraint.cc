@@ -69,8 +69,7 @@ Result<Id> add_call(JsonText& text, const ToolGrammar::Call& call) {
   if (call.has_arguments) {
     STRATA_ASSIGN(body, add_arguments(text, call));
   } else {
-    STRATA_ASSIGN(body,
-                  add_json_schema(text, call.schema, fmt::format("the tool {}", call.name)));
+    STRATA_ASSIGN(body, add_json_schema(text, call.schema, fmt::format("the tool {}", call.name)));
   }
   return builder.sequence({builder.literal(call.begin), body, builder.literal(call.end)});
 }
@@ -89,8 +88,7 @@ Result<Id> add_calls(JsonText& text, const ToolGrammar& tools) {
 }
 
 Result<Id> add_format(JsonText& text, const OutputFormat& format) {
-  if (format.kind == Kind::kJsonSchema)
-    return add_json_schema(text, format.schema, "the schema");
+  if (format.kind == Kind::kJsonSchema) return add_json_schema(text, format.schema, "the schema");
   return add_json_schema(text, json::object{{"type", "object"}}, "the schema");
 }
 
