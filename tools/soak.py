@@ -25,6 +25,7 @@ WORDS = ("river stone cloud lamp winter garden paper engine valley signal copper
          "forest market bridge summer").split()
 GROWTH = 0.01
 SAMPLE_SECONDS = 0.25
+PATIENCE = 300  # seconds until an answer counts as lost
 MALFORMED = [
     b"GET / HTTP/9.9\r\n\r\n",
     b"\x00\xff\xfe" * 40 + b"\r\n\r\n",
@@ -63,7 +64,7 @@ class Server:
         while self.ask("GET", "/health")[0] == 503:
             time.sleep(0.05)
 
-    def ask(self, method, path, body=None, timeout=120):
+    def ask(self, method, path, body=None, timeout=PATIENCE):
         """(status, body) of one request."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
@@ -73,6 +74,13 @@ class Server:
             return answer.status, answer.read()
         finally:
             connection.close()
+
+    def exit_code(self, seconds):
+        """None where it runs on for so long."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
 
     def models(self):
         return [each["id"] for each in json.loads(self.ask("GET", "/v1/models")[1])["data"]]
@@ -112,7 +120,7 @@ class Soak:
         self.expected = {}
         self.counts, self.lock = collections.Counter(), threading.Lock()
         self.fault, self.over = None, threading.Event()
-        self.memory = []  # (seconds, bytes)
+        self.memory = []  # bytes, sampled at equal times
 
     def count(self, what):
         with self.lock:
@@ -150,7 +158,7 @@ class Soak:
         """A client that goes: at once, in its prompt, or while it is answered."""
         request = request_of(chance.randrange(self.options.prompts), self.models[0])
         request |= {"stream": True, "max_tokens": 200}
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE)
         try:
             connection.request("POST", "/v1/completions", json.dumps(request).encode())
             if chance.random() < 0.7:
@@ -170,7 +178,7 @@ class Soak:
                 raise Fault(f"what is no request got {status}: {body[:300]!r}")
             self.count("bodies refused")
             return
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE)
         try:
             connection.connect()
             connection.sock.sendall(chance.choice(MALFORMED))
@@ -197,17 +205,26 @@ class Soak:
         self.count("models loaded and unloaded")
         self.over.wait(chance.random() * 0.5)
 
+    def state(self):
+        """What the server does, for a fault's sake."""
+        try:
+            return self.server.ask("GET", "/slots", timeout=10)[1].decode()[:2000]
+        except (OSError, http.client.HTTPException) as error:
+            return f"/slots: {type(error).__name__}: {error}"
+
     def work(self, what, seed):
         chance = random.Random(seed)
         while not self.over.is_set():
             try:
                 what(chance)
             except Exception as fault:  # whatever it is, it ends the soak
-                code = self.server.process.poll()
-                if self.fault is None and not self.over.is_set():
-                    self.fault = (f"the server ended with {code}" if code is not None
-                                  else f"{type(fault).__name__}: {fault}")
+                code = self.server.exit_code(1)
+                first = not self.over.is_set()
                 self.over.set()
+                if first and code is not None:
+                    self.fault = f"the server ended with {code}"
+                elif first:
+                    self.fault = f"{what.__name__}: {type(fault).__name__}: {fault}; {self.state()}"
 
     def run(self):
         options = self.options
@@ -221,22 +238,21 @@ class Soak:
         for thread in threads:
             thread.start()
         seconds = 60 * options.minutes
-        while (now := time.monotonic() - start) < seconds and not self.over.is_set():
-            self.over.wait(SAMPLE_SECONDS)
+        while time.monotonic() - start < seconds and not self.over.wait(SAMPLE_SECONDS):
             if self.server.process.poll() is None:
-                self.memory.append((now, self.server.resident()))
+                self.memory.append(self.server.resident())
         self.over.set()
         for thread in threads:
-            thread.join(120)
+            thread.join(PATIENCE)
 
     def growth(self):
         """Of the lowest memory, as models come and go: at the end over a third of the time before.
 
         Gives the growth and both.
         """
-        end = self.memory[-1][0]
-        before, last = (min(b for t, b in self.memory if end * i / 6 <= t <= end * (i + 1) / 6)
-                        for i in (3, 5))
+        sixth = max(len(self.memory) // 6, 1)
+        before = min(self.memory[3 * sixth:4 * sixth])
+        last = min(self.memory[-sixth:])
         return last / before - 1, before, last
 
     def check_idle(self):
@@ -258,7 +274,7 @@ class Soak:
 def report(soak):
     for what, count in sorted(soak.counts.items()):
         print(f"{count:8d} {what}")
-    if soak.memory and not soak.fault:
+    if len(soak.memory) >= 6:
         growth, before, last = soak.growth()
         print(f"memory {before / 2**20:.2f} MiB, a third of the time later {last / 2**20:.2f} MiB "
               f"({100 * growth:+.2f} %)")
@@ -292,6 +308,8 @@ def main(words):
         if not soak.counts["answers equal to the idle server's"]:
             raise Fault("no answer came")
         soak.check_idle()
+        if len(soak.memory) < 6:
+            raise Fault("too short to see whether memory grows")
         growth = soak.growth()[0]
         if growth > GROWTH:
             raise Fault(f"memory has grown by {100 * growth:.2f} % in the last third of the time")

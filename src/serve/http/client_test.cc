@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "serve/http/response_reader.h"
 #include "serve/http/test_support.h"
 
@@ -61,6 +63,20 @@ TEST(ResponseReader, CallsBrokenWhatIsNoWholeResponse) {
                 1000, false)
                 .state,
             State::kFailed);
+}
+
+TEST(ResponseReader, TakesAnyBytesAndPiecesMakeNoDifference) {
+  const std::string whole =
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+  std::mt19937 random(1);
+  for (int i = 0; i < 20'000; ++i) {
+    std::string bytes = whole;
+    for (int change = 0; change < 3; ++change)
+      bytes[random() % bytes.size()] =
+          i % 2 == 0 ? static_cast<char>(random()) : whole[random() % whole.size()];
+    EXPECT_EQ(read_in_pieces(bytes, 1 + random() % 9), read_in_pieces(bytes, bytes.size()))
+        << bytes;
+  }
 }
 
 ClientRequest request(std::string body, int timeout_ms = 20'000) {
