@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr TokenId kAnswer = 7;
+constexpr TokenId kGenerated = 7;
 
 std::vector<TokenId> count_from(TokenId first, int length) {
   std::vector<TokenId> tokens(static_cast<std::size_t>(length));
@@ -44,7 +44,7 @@ class SchedulerPrefix : public ::testing::Test {
     return id;
   }
 
-  // One step. A sequence goes on with kAnswer until it knows `length` tokens.
+  // One step. A sequence goes on with kGenerated until it knows `length` tokens.
   std::int32_t step(int length = 1'000) {
     const StepPlan& plan = scheduler_->plan_step();
     const Status sound = scheduler_->check_invariants();
@@ -57,7 +57,7 @@ class SchedulerPrefix : public ::testing::Test {
       const bool whole = slice.first + rows == sequence.known();
       const bool finished = whole && sequence.known() >= length;
       confirmed.push_back({slice.sequence, rows,
-                           whole && !finished ? std::span(&kAnswer, 1) : std::span<const TokenId>(),
+                           whole && !finished ? std::span(&kGenerated, 1) : std::span<const TokenId>(),
                            finished});
     }
     const std::int32_t rows = plan.rows;
@@ -97,7 +97,7 @@ TEST_F(SchedulerPrefix, ASecondTurnComputesWhatIsNewAndNoMoreThanABlock) {
   make({.groups = {{4, 100, 0}}});
   EXPECT_EQ(run(count_from(0, 30), 11), 41);
   const std::vector<TokenId> turn =
-      joined(joined(count_from(0, 30), std::vector<TokenId>(11, kAnswer)), count_from(50, 9));
+      joined(joined(count_from(0, 30), std::vector<TokenId>(11, kGenerated)), count_from(50, 9));
   EXPECT_EQ(run(turn), 10) << "40 of 41 tokens lie in full blocks";
   EXPECT_EQ(scheduler_->stats().prefix_queries, 30 + 50);
   EXPECT_EQ(scheduler_->stats().prefix_hits, 40);
@@ -229,9 +229,9 @@ TEST_F(SchedulerPrefix, AForkedChildSharesItsOwnTokensOnly) {
   ASSERT_TRUE(scheduler_->fork(parent, SequenceId{99}, TokenId{55}).ok());
   step(9);
   step(9);
-  EXPECT_EQ(run(joined(count_from(0, 7), {55, kAnswer})), 1);
-  EXPECT_EQ(run(joined(count_from(0, 7), {kAnswer, kAnswer})), 1);
-  EXPECT_EQ(run(joined(count_from(0, 7), {56, kAnswer})), 5);
+  EXPECT_EQ(run(joined(count_from(0, 7), {55, kGenerated})), 1);
+  EXPECT_EQ(run(joined(count_from(0, 7), {kGenerated, kGenerated})), 1);
+  EXPECT_EQ(run(joined(count_from(0, 7), {56, kGenerated})), 5);
 }
 
 TEST_F(SchedulerPrefix, AWindowIsServedWhereAllItSeesIsThere) {
@@ -251,7 +251,7 @@ TEST_F(SchedulerPrefix, StatesServeThePromptsEndAndTheLastBlockOfTheAnswer) {
   EXPECT_EQ(run(count_from(0, 18), 11), 29);
   EXPECT_EQ(cached_blocks(1), 2);
   const std::vector<TokenId> answered =
-      joined(count_from(0, 18), std::vector<TokenId>(11, kAnswer));
+      joined(count_from(0, 18), std::vector<TokenId>(11, kGenerated));
   EXPECT_EQ(run(joined(answered, {99})), 30 - 28);
   EXPECT_EQ(run(joined(count_from(0, 18), {99})), 19 - 16);
   EXPECT_EQ(run(joined(count_from(0, 14), {99})), 15) << "no state was saved there";
@@ -261,7 +261,7 @@ TEST_F(SchedulerPrefix, StatesAreSavedInBlocksThatNobodyNeeds) {
   make({.groups = {{kEveryPosition, 3, 0}}});
   for (int i = 0; i < 6; ++i) run(count_from(100 * i, 9), 8);
   EXPECT_LE(cached_blocks(), 3);
-  EXPECT_EQ(run(joined(count_from(500, 9), std::vector<TokenId>(8, kAnswer))), 1);
+  EXPECT_EQ(run(joined(count_from(500, 9), std::vector<TokenId>(8, kGenerated))), 1);
   for (int i = 0; i < 3; ++i) add(count_from(1'000 * i, 5));
   step();
   step();

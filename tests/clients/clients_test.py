@@ -49,7 +49,8 @@ class Clients(unittest.TestCase):
         cls.ollama = ollama.Client(cls.server.url())
 
     def test_openai_chats(self):
-        asked = {"model": "tiny", "messages": HELLO, "temperature": 0, "max_tokens": 12}
+        asked = {"model": "tiny", "temperature": 0, "max_tokens": 12,
+                 "messages": [{"role": "user", "content": "hello " * 60}]}
         whole = self.openai.chat.completions.create(**asked, logprobs=True, top_logprobs=2)
         choice = whole.choices[0]
         self.assertEqual(choice.finish_reason, "length")
@@ -63,7 +64,7 @@ class Clients(unittest.TestCase):
         self.assertGreater(chunks[-1].usage.prompt_tokens_details.cached_tokens, 0)
 
     def test_openai_calls_tools(self):
-        asked = {"model": "tiny", "messages": HELLO, "tools": [WEATHER], "max_tokens": 100,
+        asked = {"model": "tiny", "messages": HELLO, "tools": [WEATHER], "max_tokens": 400,
                  "temperature": 0, "parallel_tool_calls": False,
                  "tool_choice": {"type": "function", "function": {"name": "weather"}}}
         message = self.openai.chat.completions.create(**asked).choices[0].message
