@@ -10,10 +10,10 @@
 namespace strata::http {
 namespace {
 
-using State = ResponseReader::State;
+using Reading = ResponseReader::State;
 
 struct Read {
-  State state;
+  Reading state;
   int status;
   std::string body;
   auto operator<=>(const Read&) const = default;
@@ -22,23 +22,23 @@ struct Read {
 // The response in pieces of so many bytes, and then the end of the connection.
 Read read_in_pieces(std::string_view bytes, std::size_t piece, bool ends = true) {
   ResponseReader reader;
-  Read read{State::kHead, 0, {}};
+  Read read{Reading::kHead, 0, {}};
   for (std::size_t at = 0; at < bytes.size(); at += piece)
     read.state = reader.feed(bytes.substr(at, piece), read.body);
-  if (ends && read.state < State::kDone) read.state = reader.end();
+  if (ends && read.state < Reading::kDone) read.state = reader.end();
   read.status = reader.status();
   return read;
 }
 
 TEST(ResponseReader, ReadsEveryFramingInWhateverPiecesItComes) {
   const std::pair<std::string_view, Read> cases[] = {
-      {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more", {State::kDone, 200, "hello"}},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more", {Reading::kDone, 200, "hello"}},
       {"HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n10;x=y\r\n"
        "0123456789abcdef\r\n0\r\nTrailer: 1\r\n\r\n",
-       {State::kDone, 404, "abc0123456789abcdef"}},
-      {"HTTP/1.0 200 OK\r\n\r\nuntil the end", {State::kDone, 200, "until the end"}},
-      {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 Nothing\r\n\r\n", {State::kDone, 204, ""}},
-      {"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", {State::kDone, 200, ""}},
+       {Reading::kDone, 404, "abc0123456789abcdef"}},
+      {"HTTP/1.0 200 OK\r\n\r\nuntil the end", {Reading::kDone, 200, "until the end"}},
+      {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 Nothing\r\n\r\n", {Reading::kDone, 204, ""}},
+      {"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", {Reading::kDone, 200, ""}},
   };
   for (const auto& [bytes, wanted] : cases)
     for (std::size_t piece = 1; piece <= bytes.size(); ++piece)
@@ -56,13 +56,13 @@ TEST(ResponseReader, CallsBrokenWhatIsNoWholeResponse) {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\na\r\n0\r\n\r\n"})
     for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, std::size_t{1000}})
-      EXPECT_EQ(read_in_pieces(bytes, piece).state, State::kFailed) << bytes;
-  EXPECT_EQ(read_in_pieces(std::string(1 << 20, 'x'), 1000, false).state, State::kFailed);
+      EXPECT_EQ(read_in_pieces(bytes, piece).state, Reading::kFailed) << bytes;
+  EXPECT_EQ(read_in_pieces(std::string(1 << 20, 'x'), 1000, false).state, Reading::kFailed);
   EXPECT_EQ(read_in_pieces(
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + std::string(1 << 20, ' '),
                 1000, false)
                 .state,
-            State::kFailed);
+            Reading::kFailed);
 }
 
 TEST(ResponseReader, TakesAnyBytesAndPiecesMakeNoDifference) {
