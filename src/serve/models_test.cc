@@ -15,11 +15,18 @@ using ::testing::HasSubstr;
 
 constexpr Bytes kPlenty = 256 * kMiB;
 
+ModelFile file(const std::string& name, const std::string& path) {
+  ModelFile file;
+  file.name = name;
+  file.path = path;
+  return file;
+}
+
 ModelsOptions options(Bytes memory = kPlenty) {
   ModelsOptions options;
-  options.files = {{.name = "Alpha", .path = reference_path("llama") + ".gguf"},
-                   {.name = "beta:latest", .path = reference_path("llama") + ".gguf"},
-                   {.name = "broken", .path = "/nowhere/at/all.gguf"}};
+  options.files = {file("Alpha", reference_path("llama") + ".gguf"),
+                   file("beta:latest", reference_path("llama") + ".gguf"),
+                   file("broken", "/nowhere/at/all.gguf")};
   options.engine.memory = memory;
   options.engine.context = 4096;
   options.engine.threads = 1;
@@ -146,7 +153,7 @@ TEST_F(ModelsTest, OfTheCachesAreLoadedByName) {
   ModelsOptions with_caches = options();
   with_caches.find = [](const std::string& name) -> Result<ModelFile> {
     if (name != "cached") return not_found("no {}", name);
-    return ModelFile{.name = "cached", .path = reference_path("qwen3") + ".gguf"};
+    return file("cached", reference_path("qwen3") + ".gguf");
   };
   Models models(with_caches);
   const auto load = [&](const std::string& name) {
