@@ -16,7 +16,7 @@ constexpr double kLowestRate = 1e-6;  // tokens/s
 constexpr double kHighestRate = 1e9;
 constexpr std::int32_t kContextGrain = 256;  // to which a peer may round a sequence's share
 
-std::vector<std::string> split(std::string_view text, std::string_view separators) {
+std::vector<std::string> split_at_any(std::string_view text, std::string_view separators) {
   std::vector<std::string> parts;
   for (std::size_t at = text.find_first_not_of(separators); at != std::string_view::npos;
        at = text.find_first_not_of(separators, at)) {
@@ -85,7 +85,7 @@ std::optional<Result<double>> batch_of_json(std::string_view line, const BenchTe
 // | PP | TG | B | N_KV | T_PP s | S_PP t/s | T_TG s | S_TG t/s | T s | S t/s |
 std::optional<Result<double>> batch_of_table(std::string_view line, const BenchTest& test) {
   constexpr std::size_t kColumns = 10;
-  const std::vector<std::string> cells = split(line, "| \r");
+  const std::vector<std::string> cells = split_at_any(line, "| \r");
   if (cells.size() != kColumns) return std::nullopt;
   const std::int32_t wanted[] = {test.depth, test.tokens, test.sequences};
   for (std::size_t i = 0; i < std::size(wanted); ++i) {
@@ -101,7 +101,7 @@ std::optional<Result<double>> batch_of_table(std::string_view line, const BenchT
 Result<std::vector<std::string>> words_of_help(const std::string& program) {
   STRATA_ASSIGN(const ChildOutput help,
                 run_child({program, "--help"}, kHelpLimit, ExitCodes::kAny));
-  return split(help.text + "\n" + help.errors, " ,\t\r\n");
+  return split_at_any(help.text + "\n" + help.errors, " ,\t\r\n");
 }
 
 bool contains(const std::vector<std::string>& words, std::string_view word) {
@@ -128,7 +128,7 @@ Result<double> parse_peer_json(std::string_view text, const BenchTest& test) {
 }
 
 Result<double> parse_peer_batch(std::string_view text, const BenchTest& test) {
-  for (const std::string& line : split(text, "\n")) {
+  for (const std::string& line : split_at_any(text, "\n")) {
     const auto rate = line.starts_with('{')   ? batch_of_json(line, test)
                       : line.starts_with('|') ? batch_of_table(line, test)
                                               : std::nullopt;
@@ -162,7 +162,7 @@ bool Peer::takes(const BenchTest& test) const {
 // An option that the user gives too is left to the user: said twice it means two tests.
 std::vector<std::string> Peer::command(const std::string& program, const std::string& more,
                                        std::initializer_list<Setting> settings) const {
-  const std::vector<std::string> given = split(more, " ");
+  const std::vector<std::string> given = split_at_any(more, " ");
   std::vector<std::string> words = {program, "-m", model_};
   const auto add = [&](const char* name, std::int64_t value) {
     if (!contains(given, name)) words.insert(words.end(), {name, std::to_string(value)});

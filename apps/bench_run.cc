@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kMostTokens = 1 << 28;  // of a context that an engine takes
+constexpr std::int64_t kMostContext = 1 << 28;  // of a context that an engine takes
 
 std::int32_t prompt_tokens(const BenchTest& test) {
   return test.kind == TestKind::kPrompt ? test.tokens : std::max(test.depth, 1);
@@ -25,7 +25,7 @@ std::int32_t head_start(const BenchTest& test, std::int32_t step_rows) {
   const std::int64_t rows = std::int64_t{test.sequences} * prompt_tokens(test);
   const std::int64_t room = std::max(step_rows - test.sequences, 1);
   const std::int64_t steps = ceil_div(rows, room) + test.sequences;
-  return static_cast<std::int32_t>(std::min(steps, kMostTokens));
+  return static_cast<std::int32_t>(std::min(steps, kMostContext));
 }
 
 // Tokens asked for: the first, the measured ones, and those of the head start.

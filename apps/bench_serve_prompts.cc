@@ -11,7 +11,7 @@
 namespace strata::apps {
 namespace {
 
-constexpr std::int32_t kMostTokens = 1 << 24;
+constexpr std::int32_t kMostPromptTokens = 1 << 24;
 constexpr std::size_t kEnoughWords = 16;  // that are one token each
 
 // Common ones, which most vocabularies have whole.
@@ -52,7 +52,7 @@ Result<LengthDistribution> LengthDistribution::parse(std::string_view text) {
   const auto parts = split(text, ':');
   LengthDistribution out;
   out.name_ = text;
-  out.most_ = kMostTokens;
+  out.most_ = kMostPromptTokens;
   std::size_t given = 1;
   if (parts.front() == "uniform") {
     out.kind_ = Kind::kUniform;
@@ -74,9 +74,10 @@ Result<LengthDistribution> LengthDistribution::parse(std::string_view text) {
   const bool in_order = out.kind_ == Kind::kUniform     ? out.first_ <= out.second_
                         : out.kind_ == Kind::kLogNormal ? out.second_ >= 0 && out.second_ <= 10
                                                         : true;
-  if (!(out.first_ >= 1) || !(largest <= kMostTokens) || !in_order || out.most_ < 1 ||
-      out.most_ > kMostTokens)
-    return invalid_argument("'{}': lengths lie between 1 and {}", printable(text, 64), kMostTokens);
+  if (!(out.first_ >= 1) || !(largest <= kMostPromptTokens) || !in_order || out.most_ < 1 ||
+      out.most_ > kMostPromptTokens)
+    return invalid_argument("'{}': lengths lie between 1 and {}", printable(text, 64),
+                            kMostPromptTokens);
   return out;
 }
 

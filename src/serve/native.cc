@@ -204,11 +204,12 @@ void add_native(Router& router, Service& service) {
     call.exchange->respond(std::move(response));
   });
   router.add("GET", "/slots", [&service](const Router::Call& call) { slots(service, call); });
-  for (const auto& [path, work] : {std::pair<const char*, WithModel>{"/tokenize", tokenize},
-                                   {"/detokenize", detokenize},
-                                   {"/apply-template", apply_template}})
-    router.add("POST", path,
-               [&service, work](const Router::Call& call) { with_model(service, call, work); });
+  for (const auto& each : {std::pair<const char*, WithModel>{"/tokenize", tokenize},
+                           {"/detokenize", detokenize},
+                           {"/apply-template", apply_template}})
+    router.add("POST", each.first, [&service, work = each.second](const Router::Call& call) {
+      with_model(service, call, work);
+    });
 }
 
 }  // namespace strata::serve

@@ -29,15 +29,15 @@ http::HttpResponse refuse(const Refusal& refusal) {
 
 std::int64_t nanoseconds(double seconds) { return static_cast<std::int64_t>(seconds * 1e9); }
 
-struct Style {
+struct OllamaStyle {
   bool chat = true;
   bool stream = true;
   std::vector<std::string> warnings;
 };
 
-class Writer final : public AnswerWriter {
+class OllamaWriter final : public AnswerWriter {
  public:
-  Writer(const ServedModel& model, Style style)
+  OllamaWriter(const ServedModel& model, OllamaStyle style)
       : name_(model.file().name), style_(std::move(style)) {}
 
   void token(std::int32_t, const TokenEvent& event, ClientStream& client) override {
@@ -123,7 +123,7 @@ class Writer final : public AnswerWriter {
   }
 
   const std::string name_;
-  Style style_;
+  OllamaStyle style_;
   std::string reason_, content_, thinking_;
   json::array calls_;
 };
@@ -171,7 +171,7 @@ void answer(Service& service, Router::Call call, Answer<OllamaRequest> read) {
   AnswerForm form;
   form.writer = [chat = read->chat, stream = read->stream](const ServedModel& model,
                                                            std::vector<std::string> warnings) {
-    return std::make_unique<Writer>(model, Style{chat, stream, std::move(warnings)});
+    return std::make_unique<OllamaWriter>(model, OllamaStyle{chat, stream, std::move(warnings)});
   };
   form.refuse = refuse;
   if (read->stream) {

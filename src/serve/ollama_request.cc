@@ -14,8 +14,8 @@ namespace json = boost::json;
 using std::chrono::milliseconds;
 
 constexpr double kLongest = 1e15;  // milliseconds
-constexpr std::size_t kMostStops = 64;
-constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max();
+constexpr std::size_t kMostOllamaStops = 64;
+constexpr std::int64_t kMostOllamaTokens = std::numeric_limits<std::int32_t>::max();
 
 std::optional<Refusal> read_keep_alive(Fields& fields, Generation& generation) {
   const json::value* value = fields.value("keep_alive");
@@ -41,11 +41,11 @@ std::optional<Refusal> read_options(Fields& fields, Generation& generation) {
   Fields inner(*options, "options.");
   generation.sampling_path = "options.";
   take_sampling(inner, *options, generation);
-  STRATA_ASSIGN(const auto most, inner.integer("num_predict", -2, kMostTokens));
+  STRATA_ASSIGN(const auto most, inner.integer("num_predict", -2, kMostOllamaTokens));
   // -2 asks to fill the context, which an answer without a limit may do anyway.
   if (most) generation.max_tokens = std::max(static_cast<std::int32_t>(*most), -1);
-  STRATA_ASSIGN(generation.stops, inner.texts("stop", kMostStops));
-  if (const auto context = inner.integer("num_ctx", 1, kMostTokens); !context.ok())
+  STRATA_ASSIGN(generation.stops, inner.texts("stop", kMostOllamaStops));
+  if (const auto context = inner.integer("num_ctx", 1, kMostOllamaTokens); !context.ok())
     return context.status();
   for (const std::string_view name :
        {"num_ctx", "num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap",
@@ -57,7 +57,7 @@ std::optional<Refusal> read_options(Fields& fields, Generation& generation) {
   return std::nullopt;
 }
 
-std::optional<Refusal> read_format(Fields& fields, Generation& generation) {
+std::optional<Refusal> read_ollama_format(Fields& fields, Generation& generation) {
   // Strata's own, as in the other dialect.
   STRATA_ASSIGN(const auto grammar, fields.text("grammar"));
   if (grammar && !grammar->empty())
@@ -98,7 +98,7 @@ std::optional<Refusal> read_common(Fields& fields, OllamaRequest& out) {
   out.stream = stream.value_or(true);
   STRATA_CHECK(read_keep_alive(fields, generation));
   STRATA_CHECK(read_options(fields, generation));
-  STRATA_CHECK(read_format(fields, generation));
+  STRATA_CHECK(read_ollama_format(fields, generation));
   return read_think(fields, generation);
 }
 
