@@ -56,9 +56,9 @@ class SchedulerPrefix : public ::testing::Test {
       const Sequence& sequence = *scheduler_->find(slice.sequence);
       const bool whole = slice.first + rows == sequence.known();
       const bool finished = whole && sequence.known() >= length;
-      confirmed.push_back({slice.sequence, rows,
-                           whole && !finished ? std::span(&kGenerated, 1) : std::span<const TokenId>(),
-                           finished});
+      confirmed.push_back(
+          {slice.sequence, rows,
+           whole && !finished ? std::span(&kGenerated, 1) : std::span<const TokenId>(), finished});
     }
     const std::int32_t rows = plan.rows;
     EXPECT_TRUE(scheduler_->commit(confirmed).ok());

@@ -32,7 +32,8 @@ Read read_in_pieces(std::string_view bytes, std::size_t piece, bool ends = true)
 
 TEST(ResponseReader, ReadsEveryFramingInWhateverPiecesItComes) {
   const std::pair<std::string_view, Read> cases[] = {
-      {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more", {Reading::kDone, 200, "hello"}},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more",
+       {Reading::kDone, 200, "hello"}},
       {"HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n10;x=y\r\n"
        "0123456789abcdef\r\n0\r\nTrailer: 1\r\n\r\n",
        {Reading::kDone, 404, "abc0123456789abcdef"}},
