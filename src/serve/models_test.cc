@@ -29,6 +29,7 @@ ModelsOptions options(Bytes memory = kPlenty) {
                    file("broken", "/nowhere/at/all.gguf")};
   options.engine.memory = memory;
   options.engine.context = 4096;
+  options.engine.step_rows = 4096;  // of activations, to be larger than the process grows by itself
   options.engine.threads = 1;
   options.keep_alive = kForever;
   options.sampling = [](const Metadata&, std::int32_t) { return SamplingDefaults(); };
@@ -125,7 +126,7 @@ TEST_F(ModelsTest, MakeRoomForEachOtherWhereTheyAreIdle) {
     ASSERT_TRUE(lease.ok()) << lease.status().message;
     need = (*lease)->model().engine().plan().total();
   }
-  Models models(options(need + 6 * kMiB));
+  Models models(options(need + 16 * kMiB));
   auto first = acquire(models, "alpha");
   ASSERT_TRUE(first.ok()) << first.status().message;
   const auto refused = acquire(models, "beta");  // alpha is in use

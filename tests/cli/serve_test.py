@@ -119,9 +119,11 @@ class SeveralModels(unittest.TestCase):
                                      server.get("/api/ps").json()["models"]] == ["two"])
 
     def test_where_room_is_short_the_idle_one_goes(self):
-        with Server(f"one={TINY}", f"two={TINY}", *options(4096)) as server:
+        # Many rows of activations make each far larger than what a process grows by itself.
+        models = [f"one={TINY}", f"two={TINY}", "--step-rows", 4096]
+        with Server(*models, *options(4096)) as server:
             need = server.metric("strata:memory_bytes")
-        with Server(f"one={TINY}", f"two={TINY}", *options(4096, int(need) + (6 << 20))) as server:
+        with Server(*models, *options(4096, int(need) + (16 << 20))) as server:
             for name in ("one", "two", "one", "two"):
                 answer = server.post(CHAT, {"model": name, "messages": HELLO, **GREEDY})
                 self.assertEqual(answer.status, 200, answer.body)
