@@ -164,7 +164,7 @@ TEST(GrammarMatcher, AcceptsWhatANaiveMatcherAccepts) {
     }
   }
   EXPECT_GT(grammars, STRATA_SLOW ? 60 : 240);
-  EXPECT_GT(accepted, 1000);
+  EXPECT_GT(accepted, STRATA_SLOW ? 300 : 1000);
 }
 
 std::shared_ptr<const TokenTable> random_tokens(std::mt19937& random) {
@@ -193,7 +193,7 @@ TEST(TokenMasks, AllowExactlyTheTokensThatTheMatcherTakes) {
     for (int walk = 0; walk < 3; ++walk) {
       GrammarMatcher matcher(*grammar);
       // With more threads a long token may be more than the matcher follows.
-      for (int step = 0; step < 12 && matcher.configuration().threads.size() < 200; ++step) {
+      for (int step = 0; step < 12 && matcher.configuration().threads.size() < 48; ++step) {
         const auto mask = masks.mask(matcher.configuration());
         const auto tried = tried_mask(matcher, *table);
         for (TokenId token = 0; table->contains(token); ++token)
@@ -209,7 +209,7 @@ TEST(TokenMasks, AllowExactlyTheTokensThatTheMatcherTakes) {
       }
     }
   }
-  EXPECT_GT(compared, 500);
+  EXPECT_GT(compared, STRATA_SLOW ? 100 : 500);
 }
 
 }  // namespace

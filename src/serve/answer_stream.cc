@@ -1,6 +1,9 @@
 #include "serve/answer_stream.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <random>
 
 namespace strata::serve {
 namespace {
@@ -13,8 +16,12 @@ double seconds_between(Clock::time_point start, Clock::time_point end) {
 
 AnswerStream::AnswerStream(AnswerSetup setup)
     : setup_(std::move(setup)), unfinished_(static_cast<std::size_t>(setup_.choices)) {
-  for (std::int32_t i = 0; i < setup_.choices; ++i)
+  std::random_device random;
+  for (std::int32_t i = 0; i < setup_.choices; ++i) {
+    // Conversations bring calls of several answers back, which must differ.
+    setup_.text.call_id_prefix = fmt::format("call_{:08x}{:08x}_", random(), random());
     choices_.push_back({AnswerText(*setup_.tokenizer, setup_.text)});
+  }
   for (const TokenId token : setup_.prompt) prompt_.push_back({token, {}});
   usage_.prompt_tokens = setup_.prompt_tokens;
   start_ = first_token_ = last_token_ = setup_.arrival;
