@@ -79,6 +79,8 @@ function(strata_test name)
     strata_test_headers()
   endif()
   add_executable(${name} ${ARG_SOURCES})
+  # Most of what a test compiles are the headers of GoogleTest: once for several files.
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
   target_precompile_headers(${name} REUSE_FROM strata_test_headers)
   target_link_libraries(${name} PRIVATE strata_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
