@@ -1,4 +1,4 @@
-#include "grammar/delayed_constraint.h"
+#include "grammar/grammar_constraint.h"
 #include "grammar/json_schema.h"
 #include "grammar/test_support.h"
 
@@ -75,93 +75,6 @@ TEST(GrammarConstraint, NothingIsAllowedWhereTheVocabularyDoesNotFit) {
   constraint.advance(v.find("a"));
   EXPECT_EQ(allowed(constraint, v), Texts{});
   EXPECT_FALSE(constraint.allowed().empty());
-}
-
-std::shared_ptr<DelayedRules> rules(const Vocabulary& v, std::string_view trigger,
-                                    std::string_view grammar, DelayOptions options = {}) {
-  return std::make_shared<DelayedRules>(
-      std::vector<DelayedGrammar>{{std::string(trigger), v.masks(grammar)}}, options);
-}
-
-TEST(DelayedConstraint, AppliesFromTheByteAfterTheTrigger) {
-  const Vocabulary v(
-      {"</think>", "think", ">", "</", ">x", ">{", "x", "{", "}", "</think>{", "a</think>x"});
-  for (const Texts& thoughts : {Texts{"x", "</think>"}, Texts{"</", "think", ">"},
-                                Texts{"</", "</", "x", "</", "think", ">"}}) {
-    DelayedConstraint constraint(rules(v, "</think>", "root ::= \"{\" \"}\""));
-    for (const std::string& token : thoughts) {
-      const auto mask = constraint.allowed();
-      EXPECT_TRUE(mask.empty() || has_bit(mask, v.find(token))) << token;
-      constraint.advance(v.find(token));
-    }
-    EXPECT_EQ(allowed(constraint, v), Texts{"{"});
-    constraint.advance(v.find("{"));
-    EXPECT_EQ(allowed(constraint, v), Texts{"}"});
-    constraint.advance(v.find("}"));
-    EXPECT_EQ(allowed(constraint, v), Texts{"<end>"});
-  }
-}
-
-TEST(DelayedConstraint, TheTriggerMayEndInsideAToken) {
-  const Vocabulary v({"</think", ">", ">{", ">x", "x</think>{", "x</think>x", "}"});
-  DelayedConstraint constraint(rules(v, "</think>", "root ::= \"{\" \"}\""));
-  EXPECT_EQ(allowed(constraint, v),
-            (Texts{"</think", ">", ">{", ">x", "x</think>{", "}", "<end>"}));
-  constraint.advance(v.find("</think"));
-  EXPECT_EQ(allowed(constraint, v), (Texts{"</think", ">", ">{", "x</think>{", "}", "<end>"}));
-  constraint.advance(v.find(">{"));
-  EXPECT_EQ(allowed(constraint, v), Texts{"}"});
-}
-
-TEST(DelayedConstraint, IsFreeAgainBehindTheGrammarWhereItRepeats) {
-  const Vocabulary v({"<t>", "1", "</t>", "x"});
-  DelayedConstraint constraint(rules(v, "<t>", "root ::= [0-9]+ \"</t>\"", {.repeats = true}));
-  for (int round = 0; round < 3; ++round) {
-    EXPECT_EQ(allowed(constraint, v), Texts{"*"});
-    constraint.advance(v.find("x"));
-    constraint.advance(v.find("<t>"));
-    EXPECT_EQ(allowed(constraint, v), Texts{"1"});
-    constraint.advance(v.find("1"));
-    EXPECT_EQ(allowed(constraint, v), (Texts{"1", "</t>"}));
-    const auto copy = constraint.clone();
-    constraint.advance(v.find("</t>"));
-    EXPECT_EQ(allowed(*copy, v), (Texts{"1", "</t>"}));
-  }
-}
-
-TEST(DelayedConstraint, EachTriggerHasItsGrammar) {
-  const Vocabulary v({"<a>", "<b>", "1", "2"});
-  const auto both = std::make_shared<DelayedRules>(
-      std::vector<DelayedGrammar>{{"<a>", v.masks("root ::= \"1\"")},
-                                  {"<b>", v.masks("root ::= \"2\"")}},
-      DelayOptions{});
-  DelayedConstraint first(both), second(both);
-  first.advance(v.find("<a>"));
-  second.advance(v.find("<b>"));
-  EXPECT_EQ(allowed(first, v), Texts{"1"});
-  EXPECT_EQ(allowed(second, v), Texts{"2"});
-}
-
-TEST(DelayedConstraint, TheAnswerMayBeKeptFromEndingBefore) {
-  const Vocabulary v({"</think>", "x"});
-  DelayedConstraint constraint(rules(v, "</think>", "root ::= \"x\"", {.may_end_before = false}));
-  EXPECT_EQ(allowed(constraint, v), (Texts{"</think>", "x"}));
-  constraint.advance(v.find("</think>"));
-  constraint.advance(v.find("x"));
-  EXPECT_EQ(allowed(constraint, v), Texts{"<end>"});
-}
-
-TEST(TextSearch, FindsTextsThatOverlapThemselves) {
-  for (const std::string text : {"aab", "abab", "aaaa", "<|<|x"}) {
-    const TextSearch search(text);
-    for (const std::string before : {"", "a", "aa", "ab", "aba", "<|", "<"}) {
-      const std::string all = before + text;
-      std::uint32_t matched = 0;
-      std::size_t end = 0;
-      while (end < all.size() && !search.found(matched)) matched = search.next(matched, all[end++]);
-      EXPECT_EQ(end, all.find(text) + text.size()) << before << text;
-    }
-  }
 }
 
 }  // namespace

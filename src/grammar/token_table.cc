@@ -44,26 +44,4 @@ TokenTable::TokenTable(std::vector<std::string> bytes, std::vector<TokenId> ends
 
 bool TokenTable::is_end(TokenId token) const { return std::ranges::binary_search(ends_, token); }
 
-std::shared_ptr<const std::vector<std::uint32_t>> TokenTable::ends_of(const TextSearch& search,
-                                                                      std::uint32_t matched) const {
-  constexpr std::size_t kMostFound = 256;
-  const std::lock_guard lock(mutex_);
-  if (found_ends_.size() >= kMostFound) found_ends_.clear();
-  FoundEnds& found = found_ends_[{search.text(), matched}];
-  if (found != nullptr) return found;
-  std::vector<std::uint32_t> ends;
-  std::vector<std::uint32_t> path(longest_ + 1, matched);
-  walk(
-      0, node_count(), path,
-      [&](std::uint32_t from, std::uint8_t byte) {
-        return search.next(from, static_cast<char>(byte));
-      },
-      [&](std::uint32_t at, std::uint32_t reached) {
-        if (search.found(reached)) ends.push_back(at);
-        return !search.found(reached);
-      });
-  found = std::make_shared<const std::vector<std::uint32_t>>(std::move(ends));
-  return found;
-}
-
 }  // namespace strata

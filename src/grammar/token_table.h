@@ -3,16 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/units.h"
-#include "grammar/text_search.h"
 
 namespace strata {
 
@@ -28,8 +25,7 @@ class TokenTable {
   };
 
   // `bytes` of every token. Those of `ends`, which end an answer, and `specials` are never part of
-  // what a grammar reads, nor are empty ones and those of more than kMostBytes; the texts of
-  // special ones can still be triggers (DelayedConstraint).
+  // what a grammar reads, nor are empty ones and those of more than kMostBytes.
   TokenTable(std::vector<std::string> bytes, std::vector<TokenId> ends,
              const std::vector<TokenId>& specials);
 
@@ -52,11 +48,6 @@ class TokenTable {
     return std::span(tokens_).subspan(first, nodes_[index + 1].first - first);
   }
 
-  // The nodes where a text first ends of which `matched` bytes stand before the token. Kept, as the
-  // texts are few.
-  std::shared_ptr<const std::vector<std::uint32_t>> ends_of(const TextSearch& search,
-                                                            std::uint32_t matched) const;
-
   // Visits nodes [first, end), which are whole subtrees, with `states[d]` for a path of d bytes;
   // `next(state, byte)` gives the state behind one more, and false of `take(node, state)` leaves
   // out what is below. REQUIRES: states has longest() + 1 entries, of which that of the parents of
@@ -78,9 +69,6 @@ class TokenTable {
   std::vector<TokenId> tokens_;  // in the order of the nodes
   std::vector<Node> nodes_;      // and one behind the last
   std::size_t longest_ = 0;
-  using FoundEnds = std::shared_ptr<const std::vector<std::uint32_t>>;
-  mutable std::mutex mutex_;  // guards found_ends_
-  mutable std::map<std::pair<std::string, std::uint32_t>, FoundEnds> found_ends_;
 };
 
 }  // namespace strata

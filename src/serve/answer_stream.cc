@@ -139,7 +139,13 @@ void AnswerStream::on_finish(std::int32_t index, FinishReason reason, const Stat
       end_if_all(time, client);
     }
   }
-  if (unfinished_ == 0) setup_.lease.reset();
+  if (unfinished_ > 0) return;
+  {
+    // A client may go later than the model that answered it.
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+  }
+  setup_.lease.reset();
 }
 
 void AnswerStream::refuse(const Status& status, http::EventBatch& batch) {
