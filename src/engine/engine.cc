@@ -398,8 +398,10 @@ Result<EngineLoop::Drawn> EngineLoop::draw(const Request& request, Choice& choic
   } else if (request.constraint) {
     drawn.constraint = request.constraint->clone();
   }
-  const auto allowed =
-      drawn.constraint ? drawn.constraint->allowed() : std::span<const std::uint64_t>();
+  std::span<const std::uint64_t> allowed;
+  if (drawn.constraint) {
+    STRATA_ASSIGN(allowed, drawn.constraint->allowed());
+  }
   const RandomKey key{request.sampling.seed, static_cast<std::uint32_t>(stream),
                       static_cast<std::uint32_t>(history.size())};
   STRATA_ASSIGN(drawn.token,

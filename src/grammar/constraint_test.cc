@@ -29,7 +29,7 @@ struct Vocabulary {
 
 // The allowed tokens' texts; "*": all.
 std::vector<std::string> allowed(Constraint& constraint, const Vocabulary& vocabulary) {
-  const auto mask = constraint.allowed();
+  const auto mask = *constraint.allowed();
   if (mask.empty()) return {"*"};
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < vocabulary.tokens.size(); ++i)
@@ -66,7 +66,41 @@ TEST(GrammarConstraint, SpecialTokensAreNoText) {
   const auto table =
       std::make_shared<const TokenTable>(tokens, std::vector<TokenId>{2}, std::vector<TokenId>{1});
   GrammarConstraint constraint(std::make_shared<TokenMasks>(gbnf("root ::= .{1,3}"), table));
-  EXPECT_EQ(tokens_of(constraint.allowed()), (std::vector<TokenId>{0}));
+  EXPECT_EQ(tokens_of(*constraint.allowed()), (std::vector<TokenId>{0}));
+}
+
+// Takes `text` over and over; how many bytes until the constraint can follow no further.
+std::size_t followed(GrammarConstraint& constraint, const Vocabulary& v, std::string_view text,
+                     std::size_t most) {
+  const TokenId token = v.find(text);
+  for (std::size_t read = 0; read < most; read += text.size()) {
+    const auto mask = constraint.allowed();
+    if (!mask.ok()) return read;
+    EXPECT_TRUE(has_bit(*mask, token)) << read;
+    constraint.advance(token);
+  }
+  return most;
+}
+
+TEST(GrammarConstraint, FollowsWhatCanBeDividedInManyWays) {
+  const Vocabulary v({"a", "aaaaaaa", "b", " ", ","});
+  for (const char* const text :
+       {R"(root ::= ([a-z]{1,20} " "?){200,400})", R"(root ::= ([a-z]{1,40} ","?){300})",
+        R"(root ::= ("a"{1,1000}){1,1000})",
+        R"(root ::= (("a" | "aa" | "aaa"){2,30}){2,90} "b")"}) {
+    GrammarConstraint constraint(v.masks(text));
+    EXPECT_EQ(followed(constraint, v, "aaaaaaa", 350), 350u) << text;
+    EXPECT_LT(constraint.matcher().configuration().threads.size(), 1500u) << text;
+  }
+}
+
+TEST(GrammarConstraint, SaysThatAGrammarIsTooAmbiguous) {
+  const Vocabulary v({"a", std::string(32, 'a'), "b"});
+  GrammarConstraint constraint(v.masks(R"(root ::= (("a"{1,100}){1,100}){1,100} "b")"));
+  EXPECT_LT(followed(constraint, v, v.tokens[1], 2000), 2000u);
+  const auto allowed = constraint.allowed();
+  ASSERT_FALSE(allowed.ok());
+  EXPECT_NE(allowed.status().message().find("too ambiguous"), std::string::npos);
 }
 
 TEST(GrammarConstraint, NothingIsAllowedWhereTheVocabularyDoesNotFit) {
@@ -74,7 +108,7 @@ TEST(GrammarConstraint, NothingIsAllowedWhereTheVocabularyDoesNotFit) {
   GrammarConstraint constraint(v.masks("root ::= \"ac\""));
   constraint.advance(v.find("a"));
   EXPECT_EQ(allowed(constraint, v), Texts{});
-  EXPECT_FALSE(constraint.allowed().empty());
+  EXPECT_FALSE(constraint.allowed()->empty());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include <boost/json.hpp>
+#include <chrono>
 #include <random>
 #include <set>
 
@@ -97,10 +98,18 @@ Example twenty_members() {
 
 Example any_object() { return {*json_object_grammar(), twenty_members().answer}; }
 
+// Every division of the letters into words is possible.
+Example ambiguous_words() {
+  std::string answer;
+  for (int i = 0; i < 100; ++i) answer += "theotherswere";
+  return {*parse_gbnf(R"(root ::= ([a-z]{1,20} " "?){200,400})"), answer};
+}
+
 // Times mask and advance for each token of an answer; `fresh`: nothing is known of the grammar.
 void follow(benchmark::State& state, const Example& example, bool fresh) {
   const std::vector<TokenId> tokens = tokens_of(example.answer);
   auto masks = std::make_shared<TokenMasks>(example.grammar, table());
+  std::chrono::steady_clock::duration slowest{};
   for (auto step : state) {
     (void)step;
     if (fresh) {
@@ -110,12 +119,15 @@ void follow(benchmark::State& state, const Example& example, bool fresh) {
     }
     GrammarConstraint constraint(masks);
     for (const TokenId token : tokens) {
-      const auto mask = constraint.allowed();
+      const auto start = std::chrono::steady_clock::now();
+      const auto mask = *constraint.allowed();
       const auto index = static_cast<std::size_t>(token);
       if ((mask[index / 64] >> index % 64 & 1) == 0) return state.SkipWithError("not allowed");
       constraint.advance(token);
+      slowest = std::max(slowest, std::chrono::steady_clock::now() - start);
     }
   }
+  state.counters["s_slowest"] = std::chrono::duration<double>(slowest).count();
   state.counters["s_per_token"] = benchmark::Counter(
       static_cast<double>(tokens.size()),
       benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
@@ -125,6 +137,8 @@ void AnyObjectFirstAnswer(benchmark::State& state) { follow(state, any_object(),
 void AnyObjectNextAnswers(benchmark::State& state) { follow(state, any_object(), false); }
 void SchemaFirstAnswer(benchmark::State& state) { follow(state, twenty_members(), true); }
 void SchemaNextAnswers(benchmark::State& state) { follow(state, twenty_members(), false); }
+void AmbiguousFirstAnswer(benchmark::State& state) { follow(state, ambiguous_words(), true); }
+void AmbiguousNextAnswers(benchmark::State& state) { follow(state, ambiguous_words(), false); }
 
 void PrepareSchema(benchmark::State& state) {
   const Example example = twenty_members();
@@ -144,6 +158,8 @@ BENCHMARK(AnyObjectFirstAnswer)->Unit(benchmark::kMillisecond);
 BENCHMARK(AnyObjectNextAnswers)->Unit(benchmark::kMillisecond);
 BENCHMARK(SchemaFirstAnswer)->Unit(benchmark::kMillisecond);
 BENCHMARK(SchemaNextAnswers)->Unit(benchmark::kMillisecond);
+BENCHMARK(AmbiguousFirstAnswer)->Unit(benchmark::kMillisecond);
+BENCHMARK(AmbiguousNextAnswers)->Unit(benchmark::kMillisecond);
 BENCHMARK(PrepareSchema)->Unit(benchmark::kMillisecond);
 BENCHMARK(PrepareVocabulary)->Unit(benchmark::kMillisecond);
 

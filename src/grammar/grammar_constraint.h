@@ -11,13 +11,13 @@
 namespace strata {
 
 // From the answer's first token on. An answer may end exactly where the grammar may; where no token
-// is allowed, the grammar is at odds with the vocabulary or too ambiguous to follow.
+// is allowed, the grammar is at odds with the vocabulary.
 class GrammarConstraint : public Constraint {
  public:
   explicit GrammarConstraint(std::shared_ptr<TokenMasks> masks)
       : masks_(std::move(masks)), matcher_(masks_->grammar()) {}
 
-  std::span<const std::uint64_t> allowed() override;
+  Result<std::span<const std::uint64_t>> allowed() override;
   void advance(TokenId token) override;
   std::unique_ptr<Constraint> clone() const override {
     return std::make_unique<GrammarConstraint>(*this);

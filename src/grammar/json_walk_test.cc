@@ -143,7 +143,7 @@ std::string draw(const std::shared_ptr<TokenMasks>& masks, std::mt19937& random)
   std::string text;
   const std::string_view closing = "}]\"";
   for (int step = 0; step < 4000; ++step) {
-    const auto mask = constraint.allowed();
+    const auto mask = *constraint.allowed();
     if (step < 20) {
       auto tried = tried_mask(constraint.matcher(), table);
       const std::size_t special = table.size() - 1;

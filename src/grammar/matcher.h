@@ -18,6 +18,7 @@ class GrammarMatcher {
   // too ambiguous to follow; nothing is read after that.
   bool read(std::string_view bytes);
   bool failed() const { return configuration_.threads.empty(); }
+  bool too_ambiguous() const { return too_ambiguous_; }
   // Whether what was read may be the whole answer, and whether it must.
   bool done() const { return configuration_.done(); }
   bool ended() const { return configuration_.ended(); }
@@ -27,6 +28,7 @@ class GrammarMatcher {
  private:
   Grammar grammar_;
   Configuration configuration_;
+  bool too_ambiguous_ = false;
 };
 
 }  // namespace strata

@@ -1,6 +1,8 @@
 #include "grammar/simulation.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 namespace strata {
 namespace {
@@ -8,7 +10,8 @@ namespace {
 constexpr std::size_t kMostDepth = 1024;       // of a stack; threads that go deeper end
 constexpr std::size_t kMostThreads = 1 << 15;  // of a set
 constexpr std::size_t kMostSets = 1 << 15;
-constexpr std::size_t kMostVisits = 1 << 22;  // of all closures
+constexpr std::size_t kMostVisits = 1 << 17;  // of all closures
+constexpr int kMergedLevels = 8;              // of stacks, from the top
 constexpr std::size_t kMostFrames = 1 << 20;
 
 std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
@@ -76,15 +79,15 @@ void Simulation::clear() {
   add_set({});
 }
 
-std::uint32_t Simulation::push(std::uint32_t node, std::uint32_t count, std::uint32_t parent) {
-  const StackFrame frame{node, count, parent};
+std::uint32_t Simulation::push(const StackFrame& frame) {
   const auto fresh = static_cast<std::uint32_t>(frames_.size());
-  const std::uint64_t hash = mixed(mixed(node, count), parent);
+  const std::uint64_t hash =
+      mixed(mixed(frame.node, std::uint64_t{frame.fewest} << 32 | frame.most), frame.parent);
   const std::uint32_t found = frame_index_.find_or_add(
       hash, fresh, [&](std::uint32_t other) { return frames_[other] == frame; });
   if (found == fresh) {
     frames_.push_back(frame);
-    depths_.push_back(parent == StackFrame::kNone ? 0 : depths_[parent] + 1);
+    depths_.push_back(frame.parent == StackFrame::kNone ? 0 : depths_[frame.parent] + 1);
     overflowed_ |= frames_.size() > kMostFrames;
   }
   return found;
@@ -101,21 +104,86 @@ void Simulation::visit(std::uint32_t state, std::uint32_t frame) {
 void Simulation::finish(std::uint32_t frame) { visit(Thread::kDone, frame); }
 
 void Simulation::return_to(std::uint32_t frame) {
-  const StackFrame top = frames_[frame];
+  StackFrame top = frames_[frame];
   if (top.node == StackFrame::kBottom || top.node == StackFrame::kUnknown) return finish(frame);
-  if ((top.node & StackFrame::kRepetition) == 0) return visit(top.node, top.parent);
+  if (!StackFrame::is_repetition(top.node)) return visit(top.node, top.parent);
   const std::uint32_t index = top.node & ~StackFrame::kRepetition;
+  ++top.fewest;
+  ++top.most;
   if (top.parent == StackFrame::kNone) {
-    const std::uint32_t next = push(top.node, top.count + 1, top.parent);
+    const std::uint32_t next = push(top);
     finish(next);
     return visit(automaton_.bodies[index], next);
   }
   const Automaton::Repetition& repetition = automaton_.repetitions[index];
-  std::uint32_t count = top.count + 1;
-  if (repetition.max == kUnbounded) count = std::min(count, repetition.min);
-  if (count >= repetition.min) visit(repetition.next, top.parent);
-  if (count < repetition.max)
-    visit(automaton_.bodies[repetition.body], push(top.node, count, top.parent));
+  if (repetition.max == kUnbounded) {
+    top.fewest = std::min(top.fewest, repetition.min);
+    top.most = std::min(top.most, repetition.min);
+  }
+  if (top.most >= repetition.min) visit(repetition.next, top.parent);
+  if (top.fewest >= repetition.max) return;
+  top.most = std::min(top.most, repetition.max - 1);
+  visit(automaton_.bodies[repetition.body], push(top));
+}
+
+void Simulation::merge(std::vector<std::uint32_t>& frames, int levels) {
+  if (frames.size() < 2 || levels == 0) return;
+  // Of one parent.
+  std::ranges::sort(frames, {}, [&](std::uint32_t f) {
+    return std::tuple(frames_[f].node, frames_[f].parent, frames_[f].fewest, frames_[f].most);
+  });
+  std::size_t kept = 0;
+  for (std::size_t i = 1; i < frames.size(); ++i) {
+    StackFrame last = frames_[frames[kept]];
+    const StackFrame& next = frames_[frames[i]];
+    if (last.node != next.node || last.parent != next.parent || next.fewest > last.most + 1) {
+      frames[++kept] = frames[i];
+      continue;
+    }
+    last.most = std::max(last.most, next.most);
+    frames[kept] = push(last);
+  }
+  frames.resize(kept + 1);
+  // Of parents that can become one.
+  std::ranges::sort(frames, {}, [&](std::uint32_t f) {
+    return std::tuple(frames_[f].node, frames_[f].fewest, frames_[f].most, frames_[f].parent);
+  });
+  const auto alike = [&](std::uint32_t a, std::uint32_t b) {
+    return frames_[a].node == frames_[b].node && frames_[a].fewest == frames_[b].fewest &&
+           frames_[a].most == frames_[b].most && frames_[b].parent != StackFrame::kNone;
+  };
+  std::vector<std::uint32_t> merged, parents;
+  for (auto first = frames.begin(); first != frames.end();) {
+    const auto end = std::find_if_not(first + 1, frames.end(),
+                                      [&](std::uint32_t f) { return alike(*first, f); });
+    parents.clear();
+    for (auto i = first; i != end; ++i) parents.push_back(frames_[*i].parent);
+    merge(parents, levels - 1);
+    StackFrame frame = frames_[*first];
+    for (const std::uint32_t parent : parents) {
+      frame.parent = parent;
+      merged.push_back(push(frame));
+    }
+    first = end;
+  }
+  frames = std::move(merged);
+}
+
+void Simulation::merge_reached() {
+  if (reached_.size() < 2) return;
+  std::ranges::sort(reached_, {}, [](const Thread& t) { return std::pair(t.state, t.frame); });
+  if (std::ranges::adjacent_find(reached_, {}, &Thread::state) == reached_.end()) return;
+  std::vector<Thread> merged;
+  std::vector<std::uint32_t> frames;
+  for (std::size_t first = 0, end = 0; first < reached_.size(); first = end) {
+    const std::uint32_t state = reached_[first].state;
+    frames.clear();
+    for (; end < reached_.size() && reached_[end].state == state; ++end)
+      frames.push_back(reached_[end].frame);
+    merge(frames, kMergedLevels);
+    for (const std::uint32_t frame : frames) merged.push_back({state, frame});
+  }
+  reached_ = std::move(merged);
 }
 
 Simulation::Set Simulation::close() {
@@ -136,20 +204,22 @@ Simulation::Set Simulation::close() {
     } else if (state.kind == Automaton::Kind::kCall && state.first == kNoState) {
       visit(state.target, frame);
     } else if (state.kind == Automaton::Kind::kCall) {
-      if (depths_[frame] < kMostDepth) visit(state.target, push(state.first, 0, frame));
+      if (depths_[frame] < kMostDepth) visit(state.target, push({state.first, 0, 0, frame}));
     } else {
       const Automaton::Repetition& repetition = automaton_.repetitions[state.first];
       if (repetition.min == 0) visit(repetition.next, frame);
       if (depths_[frame] < kMostDepth)
         visit(automaton_.bodies[repetition.body],
-              push(StackFrame::kRepetition | state.first, 0, frame));
+              push({StackFrame::kRepetition | state.first, 0, 0, frame}));
     }
   }
   visits_ += visited_.size();
   overflowed_ |= visits_ > kMostVisits;
   visited_.clear();
   visited_index_.clear();
-  return overflowed_ ? kDead : add_set(reached_);
+  if (overflowed_) return kDead;
+  merge_reached();
+  return add_set(reached_);
 }
 
 Simulation::Set Simulation::add_set(std::span<const Thread> threads) {
@@ -187,7 +257,7 @@ Simulation::Set Simulation::find_step(Set set, std::uint8_t byte) {
 }
 
 Simulation::Set Simulation::start() {
-  visit(automaton_.start, push(StackFrame::kBottom, 0, StackFrame::kNone));
+  visit(automaton_.start, push({}));
   return close();
 }
 
@@ -195,7 +265,7 @@ Simulation::Set Simulation::start_at(std::uint32_t state) {
   const std::uint32_t body = automaton_.states[state].body;
   const std::uint32_t node =
       body == kNoState ? StackFrame::kUnknown : StackFrame::kRepetition | body;
-  visit(state, push(node, 0, StackFrame::kNone));
+  visit(state, push({node, 0, 0, StackFrame::kNone}));
   return close();
 }
 
@@ -212,9 +282,10 @@ Simulation::Set Simulation::after_repetition(std::uint32_t frame) {
 
 Simulation::Set Simulation::enter(const Configuration& configuration) {
   std::vector<std::uint32_t> frames;
-  for (const StackFrame& f : configuration.frames)
-    frames.push_back(
-        push(f.node, f.count, f.parent == StackFrame::kNone ? f.parent : frames[f.parent]));
+  for (StackFrame f : configuration.frames) {
+    if (f.parent != StackFrame::kNone) f.parent = frames[f.parent];
+    frames.push_back(push(f));
+  }
   for (const Thread& thread : configuration.threads) visit(thread.state, frames[thread.frame]);
   return close();
 }

@@ -20,9 +20,14 @@ struct StackFrame {
   static constexpr std::uint32_t kRepetition = 0x80000000;
 
   std::uint32_t node = kBottom;  // a state to return to, or kRepetition + a repetition, or a body
-  std::uint32_t count = 0;       // rounds of the repetition that are done
+  std::uint32_t fewest = 0;      // rounds of the repetition that are done: any number from
+  std::uint32_t most = 0;        // `fewest` to `most`
   std::uint32_t parent = kNone;
   bool operator==(const StackFrame&) const = default;
+
+  static constexpr bool is_repetition(std::uint32_t node) {
+    return (node & kRepetition) != 0 && node != kBottom && node != kUnknown;
+  }
 };
 
 // A state that reads bytes, on a stack.
@@ -74,6 +79,8 @@ class Simulation {
   const StackFrame& frame(std::uint32_t frame) const { return frames_[frame]; }
   // More threads, stacks or sets than a grammar may take; sets from then on are dead.
   bool overflowed() const { return overflowed_; }
+  // Threads looked at since clear(): what all cost.
+  std::size_t visits() const { return visits_; }
 
  private:
   static constexpr Set kNotKnown = 0xffffffff;
@@ -101,13 +108,17 @@ class Simulation {
     std::uint32_t age_ = 1;
   };
 
-  std::uint32_t push(std::uint32_t node, std::uint32_t count, std::uint32_t parent);
+  std::uint32_t push(const StackFrame& frame);
   Set find_step(Set set, std::uint8_t byte);
   void visit(std::uint32_t state, std::uint32_t frame);
   void finish(std::uint32_t frame);
   void return_to(std::uint32_t frame);
   // All that can be reached from what was visited without a byte.
   Set close();
+  // Makes one of threads that differ only in the rounds of one frame, where these adjoin. So a
+  // text that can be divided in many ways keeps few threads.
+  void merge_reached();
+  void merge(std::vector<std::uint32_t>& frames, int levels);
   Set add_set(std::span<const Thread> threads);
 
   const Automaton& automaton_;

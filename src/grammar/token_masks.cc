@@ -5,8 +5,10 @@
 namespace strata {
 namespace {
 
-constexpr std::size_t kMostSteps = 1 << 22;  // of a mask, from node to node
-constexpr std::size_t kMostLocalSteps = 1 << 25;
+// What a mask may cost thread by thread, in steps per node of the tree, before all tokens are tried
+// instead. What follows a thread's state alone counts less, as it is mostly known.
+constexpr std::size_t kMostSteps = 1;
+constexpr std::size_t kLocalDiscount = 8;
 constexpr std::size_t kMostLocalBytes = 64 * kMiB;
 constexpr std::size_t kMostCachedBytes = 4 * kMiB;
 constexpr std::size_t kLeastCached = 16;
@@ -25,8 +27,8 @@ std::uint64_t hash_of(const Configuration& configuration) {
     hash ^= hash >> 32;
   };
   for (const StackFrame& frame : configuration.frames) {
-    add(std::uint64_t{frame.node} << 32 | frame.count);
-    add(frame.parent);
+    add(std::uint64_t{frame.node} << 32 | frame.parent);
+    add(std::uint64_t{frame.fewest} << 32 | frame.most);
   }
   for (const Thread& thread : configuration.threads)
     add(std::uint64_t{thread.state} << 32 | thread.frame);
@@ -85,17 +87,21 @@ TokenMasks::TokenMasks(Grammar grammar, std::shared_ptr<const TokenTable> table)
     if (bytes_taken(*grammar_, state) >= kWideBytes && prepared++ < kMostPrepared) local(state);
 }
 
-// Counts of rounds that are equal as far as one token reaches become the same.
+// Numbers of rounds that are equal as far as one token reaches become the same.
 Configuration TokenMasks::simplified(Configuration configuration) const {
   const std::uint64_t reach = table_->longest() + 1;
   for (StackFrame& frame : configuration.frames) {
-    if (frame.node == StackFrame::kBottom || (frame.node & StackFrame::kRepetition) == 0) continue;
+    if (!StackFrame::is_repetition(frame.node)) continue;
     const auto& repetition = grammar_->repetitions[frame.node & ~StackFrame::kRepetition];
-    const bool far = repetition.max == kUnbounded || frame.count + reach < repetition.max;
-    if (frame.count >= repetition.min && far)
-      frame.count = repetition.min;
-    else if (frame.count + reach < repetition.min)
-      frame.count = 0;
+    const auto simplify = [&](std::uint32_t& count) {
+      const bool far = repetition.max == kUnbounded || count + reach < repetition.max;
+      if (count >= repetition.min && far)
+        count = repetition.min;
+      else if (count + reach < repetition.min)
+        count = 0;
+    };
+    simplify(frame.fewest);
+    simplify(frame.most);
   }
   return configuration;
 }
@@ -131,36 +137,37 @@ std::shared_ptr<const TokenMasks::Mask> TokenMasks::compute(const Configuration&
     locals_.clear();
     local_bytes_ = 0;
   }
-  steps_left_ = kMostSteps;
-  local_steps_left_ = kMostLocalSteps;
+  left_ = kMostSteps * table_->node_count();
   added_.clear();
   simulation_.clear();
-  const Simulation::Set now = simulation_.enter(configuration);
-  for (std::size_t i = 0; i < simulation_.threads(now).size() && steps_left_ > 0; ++i)
+  Simulation::Set now = simulation_.enter(configuration);
+  for (std::size_t i = 0; i < simulation_.threads(now).size() && left_ > 0; ++i)
     add_thread(simulation_.threads(now)[i], *mask);
-  if (simulation_.overflowed() || steps_left_ == 0) mask->assign(mask->size(), 0);
+  if (left_ == 0 || simulation_.overflowed()) {
+    simulation_.clear();
+    path_[0] = now = simulation_.enter(configuration);
+    left_ = table_->node_count() + 1;
+    add_nodes(0, table_->node_count(), *mask);
+  }
+  if (simulation_.overflowed()) return nullptr;
+  if (configuration.done())
+    for (const TokenId end : table_->ends()) set_bit(*mask, end);
   return mask;
 }
 
 void TokenMasks::add_thread(const Thread& thread, Mask& mask) {
-  if (thread.state == Thread::kDone) {
-    for (const TokenId end : table_->ends()) set_bit(mask, end);
-    return;
-  }
+  if (thread.state == Thread::kDone) return;
   const Local& known = local(thread.state);
   const auto [added, is_new] = added_.try_emplace(thread.state, 0);
-  if (is_new) local_steps_left_ -= std::min(known.steps, local_steps_left_);
-  if (known.failed || local_steps_left_ == 0) {
-    steps_left_ = 0;
-    return;
-  }
+  spend(known.failed ? left_ : known.exits.size() + (is_new ? known.cost / kLocalDiscount : 0));
+  if (left_ == 0) return;
   std::uint32_t least = 0, most = kUnbounded;
   const bool counted = grammar_->states[thread.state].body != kNoState;
   if (counted) {
     const StackFrame frame = simulation_.frame(thread.frame);
     const auto& repetition = grammar_->repetitions[frame.node & ~StackFrame::kRepetition];
-    least = repetition.min - std::min(repetition.min, frame.count);
-    if (repetition.max != kUnbounded) most = repetition.max - frame.count;
+    least = repetition.min - std::min(repetition.min, frame.most);
+    if (repetition.max != kUnbounded) most = repetition.max - frame.fewest;
   }
   // A thread that is still inside has begun another round.
   const std::uint32_t inside = most == kUnbounded ? most : most - 1;
@@ -170,14 +177,15 @@ void TokenMasks::add_thread(const Thread& thread, Mask& mask) {
       counted ? simulation_.after_repetition(thread.frame) : simulation_.after_return(thread.frame);
   if (outside == Simulation::kDead) return;
   for (const Local::Exit& exit : known.exits)
-    if (!counted || (exit.rounds >= least && exit.rounds <= most))
+    if (!counted || (exit.most >= least && exit.fewest <= most))
       add_below(exit.node, outside, mask);
 }
 
-void TokenMasks::add_tokens(const Local& local, std::uint32_t most_rounds, Mask& mask) const {
+void TokenMasks::add_tokens(const Local& local, std::uint32_t most_rounds, Mask& mask) {
   const auto all = static_cast<std::uint32_t>(local.tokens.size());
   const std::uint32_t fit = most_rounds < local.ends.size() ? local.ends[most_rounds] : all;
   if (local.all.empty() || fit < all / 2) {
+    spend(fit);
     for (std::uint32_t i = 0; i < fit; ++i) set_bit(mask, local.tokens[i]);
     return;
   }
@@ -185,6 +193,7 @@ void TokenMasks::add_tokens(const Local& local, std::uint32_t most_rounds, Mask&
     for (std::size_t i = 0; i < mask.size(); ++i) mask[i] |= local.all[i];
     return;
   }
+  spend(all - fit);
   Mask fitting = local.all;
   for (std::uint32_t i = fit; i < all; ++i) {
     const TokenId token = local.tokens[i];
@@ -196,12 +205,16 @@ void TokenMasks::add_tokens(const Local& local, std::uint32_t most_rounds, Mask&
 void TokenMasks::add_below(std::uint32_t node, Simulation::Set set, Mask& mask) {
   for (const TokenId token : table_->tokens_at(node)) set_bit(mask, token);
   path_[table_->node(node).depth] = set;
+  add_nodes(node + 1, table_->node(node).end, mask);
+}
+
+void TokenMasks::add_nodes(std::uint32_t first, std::uint32_t end, Mask& mask) {
   table_->walk(
-      node + 1, table_->node(node).end, path_,
+      first, end, path_,
       [&](Simulation::Set from, std::uint8_t byte) { return simulation_.step(from, byte); },
       [&](std::uint32_t at, Simulation::Set reached) {
-        if (reached == Simulation::kDead || steps_left_ == 0) return false;
-        --steps_left_;
+        if (reached == Simulation::kDead || left_ == 0) return false;
+        --left_;
         for (const TokenId token : table_->tokens_at(at)) set_bit(mask, token);
         return true;
       });
@@ -224,31 +237,31 @@ TokenMasks::Local TokenMasks::walk_local(std::uint32_t state) {
   Simulation& simulation = local_simulation_;
   simulation.clear();
   path_[0] = simulation.start_at(state);
-  const auto rounds_of = [&](const Thread& thread) {
-    if (!counted) return 0u;
+  const auto bottom_of = [&](const Thread& thread) {
     StackFrame frame = simulation.frame(thread.frame);
     while (frame.parent != StackFrame::kNone) frame = simulation.frame(frame.parent);
-    return frame.count;
+    return frame;
   };
   const auto next = [&](Simulation::Set from, std::uint8_t byte) {
     return simulation.step(from, byte);
   };
   const auto take = [&](std::uint32_t at, Simulation::Set reached) {
-    ++out.steps;
+    ++out.cost;
     if (reached == Simulation::kDead) return false;
     std::uint32_t fewest = kUnbounded;
     for (const Thread& thread : simulation.threads(reached)) {
-      const std::uint32_t rounds = rounds_of(thread);
+      const StackFrame bottom = counted ? bottom_of(thread) : StackFrame{};
       if (thread.state == Thread::kDone)
-        out.exits.push_back({at, rounds});
+        out.exits.push_back({at, bottom.fewest, bottom.most});
       else
-        fewest = std::min(fewest, rounds);
+        fewest = std::min(fewest, bottom.fewest);
     }
     if (fewest != kUnbounded)
       for (const TokenId token : table_->tokens_at(at)) inside.emplace_back(fewest, token);
     return true;
   };
   table_->walk(0, table_->node_count(), path_, next, take);
+  out.cost += simulation.visits();
   out.failed = simulation.overflowed();
   std::ranges::sort(inside);
   for (const auto& [rounds, token] : inside) {

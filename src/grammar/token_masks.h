@@ -1,6 +1,7 @@
 // Which tokens may come next, for every configuration of one grammar.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -19,7 +20,8 @@ namespace strata {
 // What a token does to a thread mostly depends on the thread's state alone, and on its stack only
 // where the token ends the rule or repetition it is in; so the first part is kept per state, and
 // the rest walked anew (after Dong et al., "XGrammar: Flexible and Efficient Structured Generation
-// Engine for Large Language Models", 2024). Whole masks are kept as well, as long as they fit.
+// Engine for Large Language Models", 2024). Where that would cost more than to try all tokens, as
+// with many threads, they are tried. Whole masks are kept as well, as long as they fit.
 class TokenMasks {
  public:
   // A bit per token.
@@ -30,8 +32,8 @@ class TokenMasks {
   const Grammar& grammar() const { return grammar_; }
   const std::shared_ptr<const TokenTable>& table() const { return table_; }
 
-  // Tokens all of whose bytes may come next, and the ends where the answer may end. Of a grammar
-  // that is too ambiguous to follow, none.
+  // Tokens all of whose bytes may come next, and the ends where the answer may end. Null where
+  // the grammar is too ambiguous to follow.
   std::shared_ptr<const Mask> mask(const Configuration& configuration);
 
  private:
@@ -42,13 +44,14 @@ class TokenMasks {
     std::vector<TokenId> tokens;
     std::vector<std::uint32_t> ends;
     Mask all;  // of the tokens, where they are many
-    // Nodes at which it may leave, with the rounds then ended.
+    // Nodes at which it may leave, with the rounds that may then be ended.
     struct Exit {
       std::uint32_t node = 0;
-      std::uint32_t rounds = 0;
+      std::uint32_t fewest = 0;
+      std::uint32_t most = 0;
     };
     std::vector<Exit> exits;
-    std::size_t steps = 0;
+    std::size_t cost = 0;
     bool failed = false;  // the simulation overflowed
   };
   struct Cached {
@@ -62,9 +65,12 @@ class TokenMasks {
   void add_thread(const Thread& thread, Mask& mask);
   const Local& local(std::uint32_t state);
   Local walk_local(std::uint32_t state);
-  void add_tokens(const Local& local, std::uint32_t most_rounds, Mask& mask) const;
+  void add_tokens(const Local& local, std::uint32_t most_rounds, Mask& mask);
+  void spend(std::size_t cost) { left_ -= std::min(cost, left_); }
   // Adds the tokens at and below a node behind which `set` can be.
   void add_below(std::uint32_t node, Simulation::Set set, Mask& mask);
+  // Adds the tokens of nodes [first, end) that `set` can take, itself on the path above them.
+  void add_nodes(std::uint32_t first, std::uint32_t end, Mask& mask);
 
   const Grammar grammar_;
   const std::shared_ptr<const TokenTable> table_;
@@ -79,8 +85,7 @@ class TokenMasks {
   std::unordered_map<std::uint64_t, std::list<Cached>::iterator> cached_;
   // What the mask in work may still cost, whatever is known already: the same configuration
   // always gets the same mask.
-  std::size_t steps_left_ = 0;
-  std::size_t local_steps_left_ = 0;
+  std::size_t left_ = 0;
   std::unordered_map<std::uint32_t, std::uint32_t> added_;  // the most rounds, by state
 };
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "base/status.h"
 #include "base/units.h"
 
 namespace strata {
@@ -14,7 +15,8 @@ class Constraint {
  public:
   virtual ~Constraint() = default;
   // A bit per token, set where it may come next; empty: all may. Valid until the next call.
-  virtual std::span<const std::uint64_t> allowed() = 0;
+  // kInvalidArgument where the answer cannot be followed further.
+  virtual Result<std::span<const std::uint64_t>> allowed() = 0;
   // Takes a token that was chosen. REQUIRES: allowed.
   virtual void advance(TokenId token) = 0;
   virtual std::unique_ptr<Constraint> clone() const = 0;

@@ -11,14 +11,19 @@ bool is_blank(std::string_view text) { return trimmed(text).empty(); }
 
 }  // namespace
 
-std::span<const std::uint64_t> CallConstraint::allowed() {
-  return call_ ? call_->allowed() : std::span<const std::uint64_t>();
+Result<std::span<const std::uint64_t>> CallConstraint::allowed() {
+  if (call_) return call_->allowed();
+  return std::span<const std::uint64_t>();
 }
 
 void CallConstraint::advance(TokenId token) {
   const TokenTable& table = *masks_->table();
   if (!table.contains(token) || table.is_end(token)) return;
-  for (const char byte : table.bytes(token)) read(byte);
+  if (!call_) {
+    for (const char byte : table.bytes(token)) read(byte);
+  } else if (call_->read(table.bytes(token)) && call_->matcher().ended()) {
+    call_.reset();
+  }
 }
 
 void CallConstraint::read(char byte) {

@@ -25,7 +25,7 @@ class CallConstraint final : public Constraint {
   CallConstraint(std::shared_ptr<TokenMasks> masks, CallStart start)
       : masks_(std::move(masks)), start_(std::move(start)), in_thinking_(start_.in_thinking) {}
 
-  std::span<const std::uint64_t> allowed() override;
+  Result<std::span<const std::uint64_t>> allowed() override;
   void advance(TokenId token) override;
   std::unique_ptr<Constraint> clone() const override {
     return std::make_unique<CallConstraint>(*this);
