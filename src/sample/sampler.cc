@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "base/math.h"
@@ -54,6 +55,47 @@ std::span<const TokenId> last_tokens(std::span<const TokenId> history, std::int3
                    : history.last(std::min(history.size(), static_cast<std::size_t>(count)));
 }
 
+bool penalizes(const SamplingParams& params) {
+  return params.repeat_penalty != 1 || params.presence_penalty != 0 ||
+         params.frequency_penalty != 0;
+}
+
+bool is_idle(SamplingStage stage, const SamplingParams& params) {
+  switch (stage) {
+    case SamplingStage::kPenalties: return !penalizes(params);
+    case SamplingStage::kDry: return params.dry_multiplier == 0;
+    case SamplingStage::kTopNSigma: return params.top_n_sigma <= 0;
+    case SamplingStage::kTopK: return params.top_k == 0;
+    case SamplingStage::kTypicalP: return params.typical_p >= 1;
+    case SamplingStage::kTopP: return params.top_p >= 1;
+    case SamplingStage::kMinP: return params.min_p <= 0;
+    case SamplingStage::kXtc: return params.xtc_probability <= 0;
+    case SamplingStage::kTemperature: return params.temperature == 1 && params.dynatemp_range == 0;
+  }
+  return false;
+}
+
+// How many of the largest logits decide: what top-k keeps where it comes first, and as many more as
+// penalties may lower before it. Nothing where all logits have a say.
+std::optional<std::size_t> deciding(const SamplingParams& params,
+                                    std::span<const TokenId> history) {
+  if (!params.logit_bias.empty() || params.mirostat != 0) return std::nullopt;
+  std::size_t lowered = 0;
+  for (const SamplingStage stage : stages_to_run(params)) {
+    if (is_idle(stage, params)) continue;
+    if (stage == SamplingStage::kTopK) return lowered + static_cast<std::size_t>(params.top_k);
+    const bool lowers =
+        params.repeat_penalty >= 1 && params.presence_penalty >= 0 && params.frequency_penalty >= 0;
+    if (stage == SamplingStage::kDry)
+      lowered += last_tokens(history, params.dry_penalty_last_n).size();
+    else if (stage == SamplingStage::kPenalties && lowers)
+      lowered += last_tokens(history, params.repeat_last_n).size();
+    else
+      return std::nullopt;
+  }
+  return params.greedy() ? std::optional(lowered + 1) : std::nullopt;
+}
+
 Status no_number(TokenId token, float logit) {
   return internal_error(
       "the logit of token {} is {}: the model's weights or its activations are out of range", token,
@@ -75,6 +117,45 @@ Status Sampler::gather(std::span<const float> logits) {
   if (valid) return {};
   const auto wrong = std::ranges::find_if(logits, [](float l) { return !(l < kInfinity); });
   return no_number(static_cast<TokenId>(wrong - logits.begin()), *wrong);
+}
+
+Status Sampler::gather_largest(std::span<const float> logits, std::size_t count) {
+  constexpr std::size_t kBlock = 64;
+  constexpr std::size_t kLanes = 16;
+  const std::size_t blocks = logits.size() / kBlock;
+  if (count * 2 > blocks) return gather(logits);
+  maxima_.resize(blocks);
+  std::array<std::uint32_t, kLanes> wrong{};
+  for (std::size_t block = 0; block < blocks; ++block) {
+    const float* const from = logits.data() + block * kBlock;
+    std::array<float, kLanes> most;
+    std::copy_n(from, kLanes, most.begin());
+    for (std::size_t i = 0; i < kBlock; i += kLanes)
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        const float logit = from[i + lane];
+        most[lane] = logit > most[lane] ? logit : most[lane];
+        wrong[lane] |= logit < kInfinity ? 0u : 1u;
+      }
+    maxima_[block] = *std::ranges::max_element(most);
+  }
+  const std::size_t rest = blocks * kBlock;
+  for (const float logit : logits.subspan(rest)) wrong[0] |= logit < kInfinity ? 0u : 1u;
+  if (std::ranges::count(wrong, 0u) != kLanes) return gather(logits);
+  // As many blocks hold a logit of at least this.
+  ranked_maxima_ = maxima_;
+  const auto last = ranked_maxima_.begin() + static_cast<std::ptrdiff_t>(count - 1);
+  std::ranges::nth_element(ranked_maxima_, last, std::greater<>());
+  const float least = *last;
+  candidates_.clear();
+  const auto add = [&](std::size_t first, std::size_t end) {
+    for (std::size_t i = first; i < end; ++i)
+      if (logits[i] >= least && logits[i] != -kInfinity)
+        candidates_.push_back({logits[i], static_cast<TokenId>(i)});
+  };
+  for (std::size_t block = 0; block < blocks; ++block)
+    if (maxima_[block] >= least) add(block * kBlock, (block + 1) * kBlock);
+  add(rest, logits.size());
+  return {};
 }
 
 Status Sampler::gather_allowed(std::span<const float> logits,
@@ -118,9 +199,7 @@ void Sampler::add_bias(const SamplingParams& params) {
 }
 
 void Sampler::penalize(const SamplingParams& params, std::span<const TokenId> history) {
-  const bool active =
-      params.repeat_penalty != 1 || params.presence_penalty != 0 || params.frequency_penalty != 0;
-  if (!active) return;
+  if (!penalizes(params)) return;
   const auto last = last_tokens(history, params.repeat_last_n);
   recent_.assign(last.begin(), last.end());
   std::ranges::sort(recent_);
@@ -345,7 +424,13 @@ std::size_t Sampler::draw(double total, const RandomKey& key) const {
 Result<TokenId> Sampler::sample(std::span<const float> logits, const SamplingParams& params,
                                 std::span<const TokenId> history, const RandomKey& key,
                                 SamplerState& state, std::span<const std::uint64_t> allowed) {
-  STRATA_TRY(allowed.empty() ? gather(logits) : gather_allowed(logits, allowed));
+  if (!allowed.empty()) {
+    STRATA_TRY(gather_allowed(logits, allowed));
+  } else if (const auto count = deciding(params, history)) {
+    STRATA_TRY(gather_largest(logits, *count));
+  } else {
+    STRATA_TRY(gather(logits));
+  }
   add_bias(params);
   if (candidates_.empty())
     return invalid_argument("no token is possible: every logit is -infinity");

@@ -44,6 +44,8 @@ class Sampler {
   };
 
   Status gather(std::span<const float> logits);
+  // At least the `count` largest, and equal ones to the last of these.
+  Status gather_largest(std::span<const float> logits, std::size_t count);
   Status gather_allowed(std::span<const float> logits, std::span<const std::uint64_t> allowed);
   void add_bias(const SamplingParams& params);
   void run(SamplingStage stage, const SamplingParams& params, std::span<const TokenId> history,
@@ -70,8 +72,10 @@ class Sampler {
   std::size_t draw(double total, const RandomKey& key) const;
 
   std::vector<Candidate> candidates_;  // ascending tokens, finite logits
-  std::vector<double> distances_;      // of the candidates' logits to the largest
-  std::vector<double> weights_;        // e^-distance
+  std::vector<float> maxima_;          // of blocks of logits
+  std::vector<float> ranked_maxima_;
+  std::vector<double> distances_;  // of the candidates' logits to the largest
+  std::vector<double> weights_;    // e^-distance
   std::vector<Candidate> ranked_;
   std::vector<std::size_t> ranks_;
   std::vector<TokenId> recent_;

@@ -459,6 +459,40 @@ TEST(Sampler, TokensThatAreNotAllowedAreNoCandidates) {
   EXPECT_EQ(*sampler.sample(logits, params, {}, {}, state, mask), 129);
 }
 
+// Where few logits decide, the others are left out from the start; a mask leaves in all it allows.
+TEST(Sampler, LeavingOutWhatDoesNotDecideChangesNothing) {
+  constexpr std::size_t kTokens = 5000;
+  const std::vector<std::uint64_t> all((kTokens + 63) / 64, ~std::uint64_t{0});
+  std::vector<float> logits(kTokens);
+  std::vector<TokenId> history(40);
+  for (std::uint32_t round = 0; round < 400; ++round) {
+    const std::uint32_t levels = round % 2 == 0 ? 7 : 100'000;  // few: many equal logits
+    for (std::uint32_t i = 0; i < kTokens; ++i) {
+      const auto word = philox({i, round, 0, 0}, {5, 6})[0];
+      logits[i] = word % 97 == 0 ? -kInfinity : static_cast<float>(word % levels) - 3;
+    }
+    // Those that penalties lower are among the best.
+    for (std::size_t i = 0; i < history.size(); ++i)
+      history[i] = i % 2 == 0 ? static_cast<TokenId>(std::ranges::max_element(logits) -
+                                                     logits.begin() - static_cast<int>(i / 2))
+                              : static_cast<TokenId>(i * 100);
+    for (TokenId& token : history) token = std::clamp<TokenId>(token, 0, kTokens - 1);
+    SamplingParams params;
+    params.temperature = round % 3 == 0 ? 0.0f : 0.9f;
+    params.top_k = round % 5 == 0 ? 1 : 20;
+    params.repeat_penalty = round % 4 == 0 ? 1.0f : 1.3f;
+    params.frequency_penalty = round % 7 == 0 ? 0.5f : 0.0f;
+    params.dry_multiplier = round % 11 == 0 ? 0.8f : 0.0f;
+    Sampler fast, whole;
+    SamplerState state;
+    for (std::uint32_t position = 0; position < 4; ++position) {
+      const RandomKey key{round, 0, position};
+      const auto expected = whole.sample(logits, params, history, key, state, all);
+      EXPECT_EQ(*fast.sample(logits, params, history, key, state, {}), *expected) << round;
+    }
+  }
+}
+
 TEST(Sampler, AMaskAndTheLogitsMayDifferInLength) {
   Sampler sampler;
   SamplerState state;
