@@ -50,6 +50,23 @@ class ResultsTable(unittest.TestCase):
         old = result(strata={"commit": "0ld"})
         self.assertEqual(table({"b.json": result(), "a.json": old}).count("| model |"), 2)
 
+    def test_servers_have_a_table_of_their_own(self):
+        row = {"users": 8, "in_process": 200.0, "served": 190.0, "answers": 150.0,
+               "peer_answers": 60.0}
+        settings = {"prompt": 64, "answer": 32, "peer": {"name": "other"}}
+        burst = {"prompts": 50, "ttft_p95_ms": 1500.0, "peer_ttft_p95_ms": 4000.0}
+        served = result(kind="serve", rows=[row], settings=settings, burst=burst)
+        text = table({"a.json": result(), "b.json": served})
+        self.assertEqual(text.count("| model |"), 2)
+        self.assertIn("| small | 8 users, 64 + 32 tokens | 200 | 190 | 95 % | 150 | other | 60 | "
+                      "2.50 |\n", text)
+        self.assertIn("| 1.5 | other | 4 | 0.38 |\n", text)
+        del row["peer_answers"]
+        alone = result(kind="serve", rows=[row], settings=settings, burst=None)
+        self.assertIn("| 95 % | 150 |  |  |  |\n", table({"b.json": alone}))
+        with self.assertRaisesRegex(BadResults, "b.json is no output"):
+            table({"b.json": result(kind="serve", rows=[{}], settings=settings, burst=None)})
+
     def test_damaged_results_are_refused_by_name(self):
         for text in ("", "[]", "{}", "null", result(rows=[{}]), result(rows=3), result(model=[]),
                      result(settings={})):

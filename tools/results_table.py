@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the table of speeds in README.md from what `strata bench --json` left in bench/results.
+"""Writes the tables of speeds in README.md from what `strata bench --json` and
+tools/serve_results.py left in bench/results.
 
 results_table.py          rewrites the table
 results_table.py --check  fails where the table is not what the results say
@@ -16,6 +17,9 @@ NONE = "No results are recorded."
 HEAD = ("| model | test | tokens/s | spread | GB/s | of limit | GOP/s | peer | its tokens/s | "
         "ratio |\n"
         "|---|---|--:|--:|--:|--:|--:|---|--:|--:|\n")
+SERVE_HEAD = ("| model | load | engine alone | served | share | with prompts | peer | its | "
+              "ratio |\n"
+              "|---|---|--:|--:|--:|--:|---|--:|--:|\n")
 
 
 class BadResults(Exception):
@@ -48,6 +52,28 @@ def line(name, row, result):
     return "| " + " | ".join(map(cell, cells)) + " |\n"
 
 
+def serve_lines(name, result):
+    """Tokens/s of the generating users alone, then of whole answers with their prompts."""
+    settings = result["settings"]
+    peer = settings["peer"]["name"]
+    lines = []
+    for row in result["rows"]:
+        compared = "peer_answers" in row
+        cells = [name, f"{row['users']} users, {settings['prompt']} + {settings['answer']} tokens",
+                 number(row["in_process"]), number(row["served"]),
+                 f"{100 * row['served'] / row['in_process']:.0f} %", number(row["answers"]),
+                 peer if compared else "", number(row["peer_answers"]) if compared else "",
+                 f"{row['answers'] / row['peer_answers']:.2f}" if compared else ""]
+        lines.append("| " + " | ".join(map(cell, cells)) + " |\n")
+    burst = result["burst"]
+    if burst and "peer_ttft_p95_ms" in burst:
+        own, other = burst["ttft_p95_ms"] / 1e3, burst["peer_ttft_p95_ms"] / 1e3
+        cells = [name, f"{burst['prompts']} prompts at once: s to first token, p95", "", "", "",
+                 number(own), peer, number(other), f"{own / other:.2f}"]
+        lines.append("| " + " | ".join(map(cell, cells)) + " |\n")
+    return lines
+
+
 def machine_of(result):
     machine = result["machine"]
     return (f"{cell(machine['cpu'])}, {machine['cores']} cores, {machine['isa']}, "
@@ -55,19 +81,24 @@ def machine_of(result):
 
 
 def table(results):
-    """The Markdown of {file name: JSON}: a table per machine and commit."""
+    """The Markdown of {file name: JSON}: a table per kind, machine and commit."""
     parts = {}
     for name, text in sorted(results.items()):
         try:
             result = json.loads(text)
             model = pathlib.PurePath(result["model"]["file"]).stem
-            lines = [line(model, row, result) for row in result["rows"]]
-            parts.setdefault(machine_of(result), []).extend(lines)
+            if result.get("kind") == "serve":
+                key, lines = (machine_of(result), SERVE_HEAD), serve_lines(model, result)
+            else:
+                key = (machine_of(result), HEAD)
+                lines = [line(model, row, result) for row in result["rows"]]
+            parts.setdefault(key, []).extend(lines)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BadResults(f"{name} is no output of strata bench --json: {error!r}") from error
     if not parts:
         return NONE + "\n"
-    return "\n".join(f"{machine}:\n\n{HEAD}{''.join(lines)}" for machine, lines in parts.items())
+    return "\n".join(f"{machine}:\n\n{head}{''.join(lines)}"
+                     for (machine, head), lines in parts.items())
 
 
 def with_table(readme, text):
