@@ -298,7 +298,7 @@ Status write(const Options& options, const std::string& text) {
 int usual_threads() {
   const HardwareProfile profile = probe_machine();
   const int threads = default_threads(profile);
-  if (threads < profile.physical_cores)
+  if (std::min<double>(threads, usable_cores(profile)) < profile.physical_cores)
     say("note: {} thread{}: {}\n", threads, threads == 1 ? "" : "s",
         explain_default_threads(profile));
   return threads;

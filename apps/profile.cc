@@ -60,11 +60,9 @@ void add_profile(CLI::App& app, int& exit_code) {
       "profile", "Measure this machine: memory reads and arithmetic, by threads");
   command->add_flag("--json", options->as_json, "Print JSON, in bytes and operations per second");
   auto* const threads =
-      command
-          ->add_option("--threads,-t", options->threads,
-                       "With so many alone, which is not saved (default: from one up to as many as "
-                       "the other commands take, which a control group may limit)")
-          ->check(CLI::Range(1, 1024));
+      add_threads_option(*command, options->threads, 1,
+                         "With so many alone, which is not saved (default: from one up to as many "
+                         "as the other commands take, which a control group may limit)");
   add_isa_option(*command, options->isa)->needs(threads);
   set_action(*command, exit_code, [options] { return profile(*options); });
 }

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 import unittest.mock
 
-from support import PATIENCE, PROGRAM, REFERENCE, main, needs, strata
+from support import PATIENCE, PROGRAM, REFERENCE, in_control_group, main, needs, strata
 
 MODEL = REFERENCE / "llama.gguf"
 FAKE = pathlib.Path(__file__).with_name("fake_peer.py")
@@ -157,16 +157,22 @@ class Bench(unittest.TestCase):
         self.misused("--seed: '-1' is no fitting number", "--seed", -1)
 
     def test_a_control_group_limits_the_threads(self):
-        script = ('mount -t tmpfs none /sys/fs/cgroup && '
-                  'echo "100000 100000" > /sys/fs/cgroup/cpu.max && exec "$@"')
-        inside = ["unshare", "-rm", "sh", "-c", script, "sh"]
-        if os.cpu_count() < 2 or subprocess.run([*inside, "true"], capture_output=True,
-                                                check=False).returncode != 0:
+        if os.cpu_count() < 2 or not in_control_group(100000):
             self.skipTest("one processor, or no namespaces here")
-        done = subprocess.run([*inside, PROGRAM, "bench", MODEL, "-r", "1", "-p", "8", "-n", "0",
-                               "--json"], capture_output=True, check=True, timeout=PATIENCE)
-        self.assertEqual(json.loads(done.stdout)["machine"]["threads"], 1)
-        self.assertIn(b"note: 1 thread: the control group allows 1 of", done.stderr)
+        waiting = "warning: 2 threads where the control group allows "
+        for quota, options, threads, word in [
+                (100000, [], 1, "note: 1 thread: the control group allows 1 of"),
+                (50000, [], 1, "note: 1 thread: the control group allows 0.5 of"),
+                (150000, [], 2, "note: 2 threads: the control group allows 1.5 of"),
+                (100000, ["-t", "2"], 2, waiting + "1 of"),
+                (50000, ["-t", "2"], 2, waiting + "0.5 of"),
+                (150000, ["-t", "2"], 2, "")]:
+            done = subprocess.run([*in_control_group(quota), PROGRAM, "bench", MODEL, "-r", "1",
+                                   "-p", "8", "-n", "0", "--json", *options],
+                                  capture_output=True, check=True, timeout=PATIENCE)
+            self.assertEqual(json.loads(done.stdout)["machine"]["threads"], threads)
+            self.assertIn(word, done.stderr.decode())
+            self.assertEqual("warning" in done.stderr.decode(), "warning" in word)
 
     def test_peers_take_turns_on_the_same_tests(self):
         log = self.folder / "log"
