@@ -46,7 +46,7 @@ Result<int> profile(const Options& options) {
   STRATA_ASSIGN(const MeasuredMachine machine, this_machine());
   STRATA_ASSIGN(const MachineLimits limits, measure(machine));
   STRATA_TRY(show(limits, options.as_json));
-  STRATA_ASSIGN(const std::string path, limits_path());
+  STRATA_ASSIGN(const std::string path, limits_path(machine));
   STRATA_TRY(save_limits(limits, path));
   say("Saved for strata bench as {}.\n", path);
   return 0;

@@ -105,10 +105,11 @@ class Bench(unittest.TestCase):
         self.misused("for a format say --json", "-o", "json")
 
     def test_limits_of_this_machine_turn_speeds_into_shares(self):
-        cache = self.folder / "limits.json"
         with unittest.mock.patch.dict(os.environ, STRATA_CACHE=str(self.folder)):
             self.assertIsNone(self.answer(*TINY)["limits"])
             self.assertIn("note: strata profile, once, or --limits would", self.note(*TINY))
+            self.assertEqual(strata("profile").returncode, 0)
+            (cache,) = self.folder.glob("limits-*.json")
             cache.write_text("damaged")
             self.assertIn(f"note: {cache}: it is no JSON object (strata profile measures anew); "
                           "speeds are given without", self.note(*TINY))
@@ -117,6 +118,7 @@ class Bench(unittest.TestCase):
             self.assertEqual(strata("profile").returncode, 0)
             limits = self.answer(*TINY)["limits"]
             self.assertEqual(json.loads(cache.read_text())["version"], 1)
+            self.assertEqual(limits["threads"], 1)
             self.assertGreater(limits["read_bandwidth"], 1e8)
             self.assertGreater(limits["int8_ops"], 1e8)
             self.assertIn(b" %", strata("bench", MODEL, *FEW, *TINY).stdout)
@@ -130,6 +132,10 @@ class Bench(unittest.TestCase):
         if other == "scalar":
             self.assertIn(f"measured with {measured['isa']} kernels: no share",
                           self.note(*TINY, "--isa", other))
+        most = measured["by_threads"][-1]["threads"]
+        done = strata("bench", MODEL, *TINY, "-r", 1, "--threads", most + 1, "--json")
+        self.assertIn(f"measured with up to {most} thread", done.stderr.decode())
+        self.assertIsNone(json.loads(done.stdout)["limits"])
         for entry in measured["by_threads"]:
             entry["int8_ops"] = 1e8
         cache.write_text(json.dumps(measured))
