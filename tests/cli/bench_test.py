@@ -153,6 +153,12 @@ class Bench(unittest.TestCase):
         self.refused("--step-rows", *TINY, "--batch", 32, "--step-rows", 32)
         self.assertEqual(strata("bench", MODEL, "--context", 64).returncode, 2)
 
+    def test_more_tokens_than_the_model_was_made_for_get_a_note(self):
+        context = json.loads(strata("show", MODEL, "--json").stdout)["context_length"]
+        word = f"note: the model was made for {context} tokens"
+        self.assertIn(word, self.note("-p", context + 1, "-n", 0))
+        self.assertNotIn(word, self.note("-p", 8, "-n", 0))
+
     def test_lists_that_are_none_are_refused(self):
         for text in "12,-1", "", "8,", ",8", "8,,9", "x", "16777217":
             self.misused(f"--prompt: '{text}' is no list of numbers from 0", "-p", text)
@@ -237,10 +243,13 @@ class Bench(unittest.TestCase):
                            ("garbage", r"no result of this test: [{\x1b[31m"),
                            ("other", "`n_gen` is 1 where 0 was asked for"),
                            ("absurd", "avg_ts is '1E300'"),
-                           ("dead", "avg_ts is '1E-300'"),
-                           ("hang", "took longer than 1 s")]:
-            self.refused(word, *TINY, "--peer", FAKE, "--peer-args", f"--fake {fake}",
-                         "--peer-limit", 1)
+                           ("dead", "avg_ts is '1E-300'")]:
+            self.refused(word, *TINY, "--peer", FAKE, "--peer-args", f"--fake {fake}")
+        silent = self.folder / "silent.py"
+        shutil.copy(FAKE, silent)
+        for fake in FAKE, silent:
+            self.refused("took longer than 1 s", *TINY, "--peer", fake, "--peer-args",
+                         "--fake hang", "--peer-limit", 1)
         self.refused("no result", *TINY, "--batch", 2, "--peer-batched", FAKE,
                      "--peer-batched-args", "--fake garbage")
         self.refused("cannot start", *TINY, "--peer", self.folder / "nothing")
