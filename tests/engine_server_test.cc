@@ -97,7 +97,7 @@ class EngineServerTest : public testing::EngineFixture {
     return id.ok() ? *id : RequestId();
   }
   std::shared_ptr<Listener> run(Request request) {
-    const auto listener = std::make_shared<Listener>();
+    auto listener = std::make_shared<Listener>();
     submit(std::move(request), listener);
     listener->wait();
     return listener;
