@@ -177,7 +177,7 @@ std::vector<std::string> Peer::command(const std::string& program, const std::st
 }
 
 Result<double> Peer::measure(const BenchTest& test) const {
-  const auto rate = test.batched ? measure_batched(test) : measure_single(test);
+  auto rate = test.batched ? measure_batched(test) : measure_single(test);
   if (rate.ok()) return rate;
   return rate.status().with_context(
       fmt::format("{} of the peer {}", test.name(),
