@@ -124,6 +124,7 @@ class Bench {
 
  private:
   Status describe_machine();
+  void take_limits(const MachineLimits& measured);
   Status run_group(const std::vector<BenchTest>& tests, bool first);
   EngineOptions engine_options(const std::vector<BenchTest>& tests) const;
   Status load(const EngineOptions& options, std::vector<double>* seconds = nullptr);
@@ -151,13 +152,29 @@ Status Bench::describe_machine() {
     say("note: strata profile, once, or --limits would give the speeds as shares of the "
         "machine's\n");
   } else {
-    report_.limits = limits_of(**limits, report_.machine);
-    if ((*limits)->isa != report_.machine.isa)
-      say("note: strata profile measured with {} kernels: no share of the operations is given; "
-          "--limits would\n",
-          (*limits)->isa);
+    take_limits(**limits);
   }
   return {};
+}
+
+void Bench::take_limits(const MachineLimits& measured) {
+  const BenchMachine& machine = report_.machine;
+  report_.limits = limits_of(measured, machine);
+  if (!report_.limits) {
+    const int most = measured.by_threads.back().threads;
+    say("note: strata profile measured with up to {} thread{}, where {} are asked for: speeds are "
+        "given without their shares of the machine's; --limits would give them\n",
+        most, most == 1 ? "" : "s", machine.threads);
+    return;
+  }
+  if (report_.limits->threads != machine.threads)
+    say("note: the shares are of what {} threads do, the next that strata profile measured; "
+        "--limits would measure with {}\n",
+        report_.limits->threads, machine.threads);
+  if (measured.isa != machine.isa)
+    say("note: strata profile measured with {} kernels: no share of the operations is given; "
+        "--limits would\n",
+        measured.isa);
 }
 
 EngineOptions Bench::engine_options(const std::vector<BenchTest>& tests) const {
@@ -215,7 +232,8 @@ Result<BenchLimits> Bench::measure_limits() const {
                            std::to_string(machine.threads), "--isa", machine.isa},
                           kProfileLimit));
   STRATA_ASSIGN(const MachineLimits limits, parse_limits(output.text));
-  return *limits_of(limits, machine);
+  const auto of_threads = limits_of(limits, machine);
+  return of_threads ? Result(*of_threads) : internal_error("strata profile measured other threads");
 }
 
 // One repetition after the other, limits, ours and the peer's in turn, so that what slows the
@@ -298,7 +316,7 @@ Status write(const Options& options, const std::string& text) {
 int usual_threads() {
   const HardwareProfile profile = probe_machine();
   const int threads = default_threads(profile);
-  if (threads < profile.physical_cores)
+  if (std::min<double>(threads, usable_cores(profile)) < profile.physical_cores)
     say("note: {} thread{}: {}\n", threads, threads == 1 ? "" : "s",
         explain_default_threads(profile));
   return threads;

@@ -98,9 +98,10 @@ std::optional<Result<double>> batch_of_table(std::string_view line, const BenchT
 }
 
 // Programs differ in the code that ends their help.
-Result<std::vector<std::string>> words_of_help(const std::string& program) {
+Result<std::vector<std::string>> words_of_help(const std::string& program,
+                                               std::chrono::seconds limit) {
   STRATA_ASSIGN(const ChildOutput help,
-                run_child({program, "--help"}, kHelpLimit, ExitCodes::kAny));
+                run_child({program, "--help"}, std::min(limit, kHelpLimit), ExitCodes::kAny));
   return split_at_any(help.text + "\n" + help.errors, " ,\t\r\n");
 }
 
@@ -145,11 +146,11 @@ Result<Peer> Peer::create(const PeerOptions& options, std::string model, int thr
   peer.threads_ = threads;
   peer.step_rows_ = step_rows;
   if (!options.bench.empty()) {
-    STRATA_ASSIGN(const auto words, words_of_help(options.bench));
+    STRATA_ASSIGN(const auto words, words_of_help(options.bench, options.limit));
     peer.has_depth_ = contains(words, "--n-depth");
   }
   if (!options.batched.empty()) {
-    STRATA_ASSIGN(const auto words, words_of_help(options.batched));
+    STRATA_ASSIGN(const auto words, words_of_help(options.batched, options.limit));
     peer.has_jsonl_ = contains(words, "--output-format");
   }
   return peer;
@@ -176,7 +177,7 @@ std::vector<std::string> Peer::command(const std::string& program, const std::st
 }
 
 Result<double> Peer::measure(const BenchTest& test) const {
-  const auto rate = test.batched ? measure_batched(test) : measure_single(test);
+  auto rate = test.batched ? measure_batched(test) : measure_single(test);
   if (rate.ok()) return rate;
   return rate.status().with_context(
       fmt::format("{} of the peer {}", test.name(),

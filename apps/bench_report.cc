@@ -55,7 +55,8 @@ std::string write_json(const json::value& value, std::size_t indent, std::size_t
 }
 
 json::object limits_json(const BenchLimits& limits) {
-  return {{"read_bandwidth", six_digits(limits.read_bandwidth)},
+  return {{"threads", limits.threads},
+          {"read_bandwidth", six_digits(limits.read_bandwidth)},
           {"int8_ops", six_digits(limits.int8_ops)}};
 }
 

@@ -20,12 +20,11 @@ Spread spread_of(std::vector<double> values) {
 }
 
 std::optional<BenchLimits> limits_of(const MachineLimits& measured, const BenchMachine& machine) {
-  if (measured.by_threads.empty()) return std::nullopt;
   const auto enough = std::ranges::find_if(
       measured.by_threads, [&](const ThreadLimits& of) { return of.threads >= machine.threads; });
-  const ThreadLimits& limits =
-      enough == measured.by_threads.end() ? measured.by_threads.back() : *enough;
-  return BenchLimits{limits.read_bandwidth, measured.isa == machine.isa ? limits.int8_ops : 0};
+  if (enough == measured.by_threads.end()) return std::nullopt;
+  return BenchLimits{enough->threads, enough->read_bandwidth,
+                     measured.isa == machine.isa ? enough->int8_ops : 0};
 }
 
 std::vector<double> BenchRow::rates() const {
@@ -47,7 +46,8 @@ std::optional<BenchLimits> BenchRow::own_limits() const {
     for (const BenchLimits& each : limits) values.push_back(each.*of);
     return spread_of(std::move(values)).median;
   };
-  return BenchLimits{median(&BenchLimits::read_bandwidth), median(&BenchLimits::int8_ops)};
+  return BenchLimits{limits.front().threads, median(&BenchLimits::read_bandwidth),
+                     median(&BenchLimits::int8_ops)};
 }
 
 Shares shares_of(const BenchRow& row, const std::optional<BenchLimits>& limits) {

@@ -43,8 +43,9 @@ struct Spread {
 };
 Spread spread_of(std::vector<double> values);  // REQUIRES: not empty
 
-// What the machine does at most with as many threads.
+// What the machine does at most with at least as many threads.
 struct BenchLimits {
+  int threads = 0;            // with which they were measured
   double read_bandwidth = 0;  // bytes/s
   double int8_ops = 0;        // ops/s; 0 where the peak of the ISA in use was not measured
 };
@@ -68,7 +69,7 @@ struct BenchMachine {
   Bytes memory = 0;
 };
 
-// Of the fewest measured threads that are not fewer, or else of the most.
+// Of the fewest measured threads that are not fewer; nothing where all are.
 std::optional<BenchLimits> limits_of(const MachineLimits& measured, const BenchMachine& machine);
 
 // Of the limits, 1 being all; 0 where there is none to compare with.

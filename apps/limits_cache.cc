@@ -1,5 +1,6 @@
 #include "limits_cache.h"
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
 #include <cstdio>
@@ -121,16 +122,18 @@ Status save_limits(const MachineLimits& limits, const std::string& path) {
   return status;
 }
 
-Result<std::string> limits_path() {
+Result<std::string> limits_path(const MeasuredMachine& machine) {
   STRATA_ASSIGN(const std::string models, own_folder(user_stores()));
-  return (fs::path(models).parent_path() / "limits.json").string();
+  std::string name = fmt::format("limits {} {}.json", machine.cores, machine.kernels->name);
+  std::ranges::replace(name, ' ', '-');
+  return (fs::path(models).parent_path() / name).string();
 }
 
 Result<MeasuredMachine> this_machine() {
   STRATA_ASSIGN(const KernelTable* kernels, select_kernels(Isa::kBest));
   const HardwareProfile profile = probe_machine();
-  return MeasuredMachine{cpu_name(), kernels, default_threads(profile),
-                         explain_default_threads(profile)};
+  return MeasuredMachine{cpu_name(), kernels, describe_usable_cores(profile),
+                         default_threads(profile), explain_default_threads(profile)};
 }
 
 Result<MachineLimits> measure(const MeasuredMachine& machine) {
@@ -149,14 +152,15 @@ Result<MachineLimits> usable_limits(const std::string& path, const MeasuredMachi
     return invalid_argument("{}: measured with {} kernels, where {} are the best here",
                             printable(path), printable(limits.isa), machine.kernels->name);
   if (threads != machine.threads)
-    return invalid_argument("{}: measured with up to {} threads, where {} compute here ({})",
-                            printable(path), threads, machine.threads, machine.why_threads);
+    return invalid_argument("{}: measured with up to {} thread{}, where it would be {} here ({})",
+                            printable(path), threads, threads == 1 ? "" : "s", machine.threads,
+                            machine.why_threads);
   return limits;
 }
 
 Result<std::optional<MachineLimits>> current_limits() {
-  STRATA_ASSIGN(const std::string path, limits_path());
   STRATA_ASSIGN(const MeasuredMachine machine, this_machine());
+  STRATA_ASSIGN(const std::string path, limits_path(machine));
   auto kept = usable_limits(path, machine);
   if (kept.ok()) return std::optional(std::move(*kept));
   if (kept.status().code() == StatusCode::kNotFound) return std::optional<MachineLimits>();

@@ -20,16 +20,18 @@ Result<MachineLimits> load_limits(const std::string& path);
 // Replaces the file, or leaves it as it was.
 Status save_limits(const MachineLimits& limits, const std::string& path);
 
-// Where `strata profile` keeps them.
-Result<std::string> limits_path();
-
 struct MeasuredMachine {
   std::string cpu;
   const KernelTable* kernels = nullptr;  // the best that it runs
+  std::string cores;                     // that it may use: describe_usable_cores()
   int threads = 0;                       // that compute unless somebody says otherwise
   std::string why_threads;               // so many, for people
 };
 Result<MeasuredMachine> this_machine();
+
+// Where `strata profile` keeps them: a file for each share of the machine that control groups and
+// bindings to processors leave, so that none takes the place of another's.
+Result<std::string> limits_path(const MeasuredMachine& machine);
 // Takes a few seconds and says so on standard error.
 Result<MachineLimits> measure(const MeasuredMachine& machine);
 
@@ -37,7 +39,7 @@ Result<MachineLimits> measure(const MeasuredMachine& machine);
 // kInvalidArgument.
 Result<MachineLimits> usable_limits(const std::string& path, const MeasuredMachine& machine);
 
-// Those of limits_path(), nothing where there are none; fails where what is there is not usable.
+// Those of this machine, nothing where there are none; fails where what is kept is not usable.
 Result<std::optional<MachineLimits>> current_limits();
 
 }  // namespace strata::apps

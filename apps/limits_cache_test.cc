@@ -14,6 +14,7 @@
 namespace strata::apps {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 namespace fs = std::filesystem;
@@ -99,7 +100,7 @@ TEST_F(LimitsCache, RefusesADamagedFileWithItsReason) {
 TEST_F(LimitsCache, RefusesTheLimitsOfAnotherMachine) {
   const std::string path = path_of("limits.json");
   const MachineLimits limits = sample();
-  const MeasuredMachine machine{limits.cpu, select_kernels(Isa::kScalar).value(), 2,
+  const MeasuredMachine machine{limits.cpu, select_kernels(Isa::kScalar).value(), "2 cores", 2,
                                 "so many cores"};
   const auto refusal = [&](const MachineLimits& other) {
     EXPECT_TRUE(save_limits(other, path).ok());
@@ -116,7 +117,15 @@ TEST_F(LimitsCache, RefusesTheLimitsOfAnotherMachine) {
   EXPECT_THAT(refusal(other), HasSubstr("with avx2 kernels, where scalar are"));
   other = limits;
   other.by_threads.pop_back();
-  EXPECT_THAT(refusal(other), HasSubstr("up to 1 threads, where 2 compute here (so many cores)"));
+  EXPECT_THAT(refusal(other),
+              HasSubstr("up to 1 thread, where it would be 2 here (so many cores)"));
+}
+
+TEST(LimitsPath, IsAnotherForAnotherShareOfTheMachine) {
+  MeasuredMachine machine{"cpu", select_kernels(Isa::kScalar).value(), "2 cores", 2, ""};
+  EXPECT_THAT(limits_path(machine).value(), EndsWith("/limits-2-cores-scalar.json"));
+  machine.cores = "1.5 of 2 cores";
+  EXPECT_THAT(limits_path(machine).value(), EndsWith("/limits-1.5-of-2-cores-scalar.json"));
 }
 
 }  // namespace

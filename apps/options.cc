@@ -3,23 +3,34 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <utility>
 
 #include "base/printable.h"
 #include "probe/machine.h"
+#include "probe/topology.h"
 #include "say.h"
 
 namespace strata::apps {
 namespace {
 
 constexpr std::size_t kMostErrorBytes = 4096;
+constexpr int kMostThreads = 1024;
+constexpr int kMostThreadsPerProcessor = 8;
 
-void warn_of_too_many(int threads) {
-  std::size_t processors = 0;
-  for (const auto& node : probe_machine().nodes) processors += node.size();
-  if (processors == 0 || std::cmp_less_equal(threads, processors)) return;
-  say("warning: {} threads on {} processor{} wait for each other: fewer are faster\n", threads,
-      processors, processors == 1 ? "" : "s");
+// All threads of a team meet at every barrier, hundreds of times for a token.
+Status check_threads(int threads) {
+  const HardwareProfile profile = probe_machine();
+  const int processors = processors_of(profile);
+  if (threads > kMostThreadsPerProcessor * processors)
+    return invalid_argument(
+        "{} threads on {} processor{} would do little but wait for each other: "
+        "{} at most",
+        threads, processors, processors == 1 ? "" : "s", kMostThreadsPerProcessor * processors);
+  if (threads <= most_useful_threads(profile)) return {};
+  say("warning: {} threads {} wait for each other: fewer are faster\n", threads,
+      most_useful_threads(profile) < processors
+          ? fmt::format("where the control group allows {}", describe_usable_cores(profile))
+          : fmt::format("on {} processor{}", processors, processors == 1 ? "" : "s"));
+  return {};
 }
 
 }  // namespace
@@ -54,17 +65,21 @@ CLI::Option* add_isa_option(CLI::App& command, Isa& isa) {
       ->check(CLI::IsMember(isa_names()));
 }
 
+CLI::Option* add_threads_option(CLI::App& command, int& threads, int least,
+                                const std::string& description) {
+  const auto take = [&threads](const int& number) {
+    const Status status = check_threads(number);
+    if (!status.ok()) throw CLI::ValidationError("--threads", status.message());
+    threads = number;
+  };
+  return command.add_option_function<int>("--threads,-t", take, description)
+      ->check(CLI::Range(least, kMostThreads));
+}
+
 void add_engine_options(CLI::App& command, EngineOptions& options) {
-  command
-      .add_option_function<int>(
-          "--threads,-t",
-          [&options](const int& threads) {
-            options.threads = threads;
-            warn_of_too_many(threads);
-          },
-          "Threads that compute (default or 0: one per physical core, as far as a control group "
-          "allows)")
-      ->check(CLI::Range(0, 1024));
+  add_threads_option(command, options.threads, 0,
+                     "Threads that compute (default or 0: one per physical core, as far as a "
+                     "control group allows)");
   add_isa_option(command, options.isa);
   command
       .add_option("--context,-c", options.context,

@@ -11,6 +11,11 @@ namespace strata::apps {
 
 CLI::Option* add_isa_option(CLI::App& command, Isa& isa);
 
+// --threads, from `least`, with a warning where they would wait for each other, and a refusal where
+// they would hardly do anything else.
+CLI::Option* add_threads_option(CLI::App& command, int& threads, int least,
+                                const std::string& description);
+
 // --threads, --isa, --context, --memory, --reference, --cache, --step-rows.
 void add_engine_options(CLI::App& command, EngineOptions& options);
 

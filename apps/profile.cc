@@ -46,7 +46,7 @@ Result<int> profile(const Options& options) {
   STRATA_ASSIGN(const MeasuredMachine machine, this_machine());
   STRATA_ASSIGN(const MachineLimits limits, measure(machine));
   STRATA_TRY(show(limits, options.as_json));
-  STRATA_ASSIGN(const std::string path, limits_path());
+  STRATA_ASSIGN(const std::string path, limits_path(machine));
   STRATA_TRY(save_limits(limits, path));
   say("Saved for strata bench as {}.\n", path);
   return 0;
@@ -60,11 +60,9 @@ void add_profile(CLI::App& app, int& exit_code) {
       "profile", "Measure this machine: memory reads and arithmetic, by threads");
   command->add_flag("--json", options->as_json, "Print JSON, in bytes and operations per second");
   auto* const threads =
-      command
-          ->add_option("--threads,-t", options->threads,
-                       "With so many alone, which is not saved (default: from one up to as many as "
-                       "the other commands take, which a control group may limit)")
-          ->check(CLI::Range(1, 1024));
+      add_threads_option(*command, options->threads, 1,
+                         "With so many alone, which is not saved (default: from one up to as many "
+                         "as the other commands take, which a control group may limit)");
   add_isa_option(*command, options->isa)->needs(threads);
   set_action(*command, exit_code, [options] { return profile(*options); });
 }

@@ -266,12 +266,12 @@ class FileKeys : public ::testing::Test {
     auto model = EditableModel::read(base);
     EXPECT_TRUE(model.ok());
     model->changed_keys.insert_or_assign(key, entry);
-    const std::string path = folder_.path("changed.gguf");
+    std::string path = folder_.path("changed.gguf");
     EXPECT_TRUE(model->write(path).ok());
     return path;
   }
   std::string tiny() {
-    const std::string path = folder_.path("tiny.gguf");
+    std::string path = folder_.path("tiny.gguf");
     EXPECT_TRUE(testing::write_tiny_model(path, {}).ok());
     return path;
   }

@@ -9,8 +9,7 @@
 #include <future>
 #include <thread>
 
-#include "engine/engine.h"
-#include "tests/model_fixture.h"
+#include "tests/engine_fixture.h"
 
 namespace strata {
 namespace {
@@ -85,30 +84,12 @@ class EvenTokens : public Constraint {
   std::vector<std::uint64_t> mask_;
 };
 
-class EngineServerTest : public ::testing::Test {
+class EngineServerTest : public testing::EngineFixture {
  protected:
-  void load(EngineOptions options = {}, testing::TinyShape shape = {}) {
-    const std::string path = folder_.path("tiny.gguf");
-    ASSERT_TRUE(testing::write_tiny_model(path, shape).ok());
-    options.threads = 2;
-    auto engine = Engine::load(path, options, {});
-    ASSERT_TRUE(engine.ok()) << engine.status().message();
-    engine_ = std::move(engine).value();
+  void load(EngineOptions options = {}, const testing::TinyShape& shape = {}) {
+    engine_ = EngineFixture::load(options, shape);
+    ASSERT_NE(engine_, nullptr);
   }
-
-  static Request greedy(std::vector<TokenId> tokens, std::int32_t max_tokens) {
-    Request request;
-    request.tokens = std::move(tokens);
-    request.sampling.temperature = 0;
-    request.max_tokens = max_tokens;
-    return request;
-  }
-  static std::vector<TokenId> prompt(int length, int seed) {
-    std::vector<TokenId> tokens;
-    for (int i = 0; i < length; ++i) tokens.push_back((i * 37 + seed * 11 + i * i % 7) % 96);
-    return tokens;
-  }
-
   RequestId submit(Request request, const std::shared_ptr<Listener>& listener) {
     listener->open = request.choices;
     const auto id = engine_->submit(std::move(request), listener);
@@ -116,13 +97,12 @@ class EngineServerTest : public ::testing::Test {
     return id.ok() ? *id : RequestId();
   }
   std::shared_ptr<Listener> run(Request request) {
-    const auto listener = std::make_shared<Listener>();
+    auto listener = std::make_shared<Listener>();
     submit(std::move(request), listener);
     listener->wait();
     return listener;
   }
 
-  testing::TemporaryFolder folder_;
   std::unique_ptr<Engine> engine_;
 };
 

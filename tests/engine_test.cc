@@ -8,7 +8,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "tests/model_fixture.h"
+#include "tests/engine_fixture.h"
 
 namespace strata {
 namespace {
@@ -61,25 +61,8 @@ class Collector : public Sink {
   std::int32_t open_;
 };
 
-class EngineTest : public ::testing::Test {
+class EngineTest : public testing::EngineFixture {
  protected:
-  std::unique_ptr<Engine> load(EngineOptions options = {}, testing::TinyShape shape = {}) {
-    const std::string path = folder_.path("tiny.gguf");
-    EXPECT_TRUE(testing::write_tiny_model(path, shape).ok());
-    if (options.threads == 0) options.threads = 2;
-    auto engine = Engine::load(path, options, {});
-    EXPECT_TRUE(engine.ok()) << engine.status().message();
-    return std::move(engine).value();
-  }
-
-  static Request greedy(std::vector<TokenId> tokens, std::int32_t max_tokens) {
-    Request request;
-    request.tokens = std::move(tokens);
-    request.sampling.temperature = 0;
-    request.max_tokens = max_tokens;
-    return request;
-  }
-
   static std::shared_ptr<Collector> run(Engine& engine, Request request) {
     auto sink = std::make_shared<Collector>(request.choices);
     const auto id = engine.submit(std::move(request), sink);
@@ -87,14 +70,6 @@ class EngineTest : public ::testing::Test {
     if (id.ok()) sink->wait();
     return sink;
   }
-
-  static std::vector<TokenId> prompt(int length, int seed) {
-    std::vector<TokenId> tokens;
-    for (int i = 0; i < length; ++i) tokens.push_back((i * 37 + seed * 11) % 96);
-    return tokens;
-  }
-
-  testing::TemporaryFolder folder_;
 };
 
 TEST_F(EngineTest, PlansTheCacheInItsFormat) {

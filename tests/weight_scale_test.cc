@@ -112,7 +112,9 @@ TEST_P(WeightScale, MultipliesTheProductOfItsSlice) {
 TEST_P(WeightScale, OfAnotherShapeIsRefused) {
   const testing::TemporaryFolder folder;
   const std::string path = folder.path("scaled.gguf");
-  ScaledCopy(reference_path(GetParam()), path, [](std::size_t slices) { return slices + 1; });
+  const ScaledCopy copy(reference_path(GetParam()), path,
+                        [](std::size_t slices) { return slices + 1; });
+  EXPECT_GT(copy.scaled(), 0);
   const auto model = testing::load_model(path, {});
   ASSERT_FALSE(model.ok());
   EXPECT_NE(model.status().message().find(".scale' has shape"), std::string::npos)

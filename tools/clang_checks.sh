@@ -13,12 +13,14 @@ check_format() {
   echo "clang-format: ${#sources[@]} files are formatted"
 }
 
-# The test macros of GoogleTest make the globals that one of the checks is there to find. The build
-# may name warnings that only g++ has.
+# The test macros of GoogleTest make the globals that one of the checks is there to find, and the
+# tests of a folder are compiled as one file that includes them. The build may name warnings that
+# only g++ has.
 tidy_one() {
   local options=(--quiet -p "$1" --extra-arg=-Wno-unknown-warning-option)
-  [[ "$2" != *_test.cc ]] ||
-    options+=("--checks=-cppcoreguidelines-avoid-non-const-global-variables")
+  local not_of_tests="-bugprone-suspicious-include"
+  not_of_tests+=",-cppcoreguidelines-avoid-non-const-global-variables"
+  [[ "$2" != *_test.cc && "$2" != */Unity/* ]] || options+=("--checks=$not_of_tests")
   clang-tidy "${options[@]}" "$2" 2> >(grep -v ' warnings\? generated' >&2)
 }
 

@@ -1,5 +1,8 @@
 // strata-synthetic: writes a model with random weights, to measure speed with.
+#include <pthread.h>
+
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <optional>
 
@@ -7,6 +10,32 @@
 #include "tools/synthetic_model.h"
 
 namespace {
+
+// Signals that end the program are held back while there is half a file to remove.
+class Ending {
+ public:
+  Ending() {
+    sigemptyset(&signals_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
+    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  }
+  Ending(const Ending&) = delete;
+  Ending& operator=(const Ending&) = delete;
+  // One that came takes effect here.
+  ~Ending() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  bool asked() const {
+    sigset_t pending;
+    sigset_t ours;
+    sigpending(&pending);
+    sigandset(&ours, &pending, &signals_);
+    return sigisemptyset(&ours) == 0;
+  }
+
+ private:
+  sigset_t signals_ = {};
+  sigset_t before_ = {};
+};
 
 struct SizeOption {
   const char* name;
@@ -59,6 +88,10 @@ int main(int argc, char** argv) {
   for (const SizeOption& option : sizes)
     if (option.value) (*shape).*option.size = *option.value;
   strata::Status status = strata::check_new_file(path);
-  if (status.ok()) status = strata::write_synthetic_model(*shape, format, seed, path);
+  if (status.ok()) {
+    const Ending ending;
+    status =
+        strata::write_synthetic_model(*shape, format, seed, path, [&] { return ending.asked(); });
+  }
   return status.ok() ? 0 : fail(status);
 }

@@ -28,6 +28,7 @@ constexpr float kEmbeddingDeviation = 1.0f;
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
 constexpr std::int64_t kLeastVocabulary = 512;
+constexpr std::int64_t kMostSize = std::int64_t{1} << 24;
 
 // Random words: four for every number of a stream.
 class Words {
@@ -130,27 +131,52 @@ class Formats {
   std::int64_t layers_ = 0;
 };
 
+struct Size {
+  const char* option;  // of strata-synthetic
+  std::int64_t value;
+  std::int64_t least = 1;
+  std::int64_t most = kMostSize;
+};
+
 Status check(const SyntheticShape& s) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 24;
   const bool experts = s.architecture == "qwen3moe";
   if (!experts && s.architecture != "llama")
     return invalid_argument("the architecture '{}' is neither llama nor qwen3moe", s.architecture);
-  for (const std::int64_t size :
-       {s.dim, s.layers, s.heads, s.kv_heads, s.head_size, s.feed_forward, s.vocabulary, s.context})
-    if (size < 1 || size > kMost)
-      return invalid_argument("a size of {} is not in 1..{}", size, kMost);
-  if (s.vocabulary < kLeastVocabulary)
-    return invalid_argument("a vocabulary of {} tokens is smaller than {}", s.vocabulary,
-                            kLeastVocabulary);
+  std::vector<Size> sizes = {{"--dim", s.dim},
+                             {"--layers", s.layers},
+                             {"--heads", s.heads},
+                             {"--ff", s.feed_forward},
+                             {"--kv-heads", s.kv_heads},
+                             {"--head-size", s.head_size},
+                             {"--vocab", s.vocabulary, kLeastVocabulary, kMostSize},
+                             {"--context", s.context}};
+  if (experts) {
+    sizes.push_back({"--experts", s.experts});
+    sizes.push_back({"--used", s.experts_used, 1, s.experts});
+    sizes.push_back({"--expert-ff", s.expert_feed_forward});
+  }
+  for (const Size& size : sizes)
+    if (size.value < size.least || size.value > size.most)
+      return invalid_argument("{}: {} is not in {}..{}", size.option, size.value, size.least,
+                              size.most);
   if (s.heads % s.kv_heads != 0)
-    return invalid_argument("{} heads are no multiple of {} key/value heads", s.heads, s.kv_heads);
-  if (s.head_size % 2 != 0) return invalid_argument("heads of {} are not even", s.head_size);
-  if (!experts && s.experts != 0) return invalid_argument("llama models have no experts here");
-  if (experts &&
-      (s.experts < 1 || s.experts > kMost || s.experts_used < 1 || s.experts_used > s.experts ||
-       s.expert_feed_forward < 1 || s.expert_feed_forward > kMost))
-    return invalid_argument("{} of {} experts of width {} cannot be", s.experts_used, s.experts,
-                            s.expert_feed_forward);
+    return invalid_argument("--heads: {} is no multiple of --kv-heads, {}", s.heads, s.kv_heads);
+  if (s.head_size % 2 != 0) return invalid_argument("--head-size: {} is not even", s.head_size);
+  if (!experts && s.experts != 0)
+    return invalid_argument("--experts: llama models have no experts here");
+  return {};
+}
+
+// Rows of matrices are whole blocks.
+Status check_rows(const SyntheticShape& s, const FormatInfo& format) {
+  const Size rows[] = {
+      {"--dim", s.dim},
+      {"--heads times --head-size", s.heads * s.head_size},
+      s.experts > 0 ? Size{"--expert-ff", s.expert_feed_forward} : Size{"--ff", s.feed_forward}};
+  for (const Size& row : rows)
+    if (row.value % format.block_elements != 0)
+      return invalid_argument("{}: {} elements are no whole {} blocks of {}", row.option, row.value,
+                              format.name, format.block_elements);
   return {};
 }
 
@@ -213,8 +239,9 @@ void add_parameters(GgufWriter& writer, const SyntheticShape& s) {
 // Adds the tensors of a model to a writer that must not outlive it.
 class TensorAdder {
  public:
-  TensorAdder(GgufWriter& writer, const SyntheticShape& shape, std::uint64_t seed)
-      : writer_(writer), shape_(shape), seed_(seed) {}
+  TensorAdder(GgufWriter& writer, const SyntheticShape& shape, std::uint64_t seed,
+              const std::function<bool()>& stopped)
+      : writer_(writer), shape_(shape), seed_(seed), stopped_(stopped) {}
 
   void add_all(const Formats& formats) {
     const SyntheticShape& s = shape_;
@@ -274,13 +301,19 @@ class TensorAdder {
         pool_ = make_pool(*find_format(format), unit, deviation, seed_);
         pool_of_ = wanted;
       }
-      return send_units(pool_, units, Words(seed_, stream), sink);
+      return send_units(pool_, units, Words(seed_, stream),
+                        [&](std::span<const std::uint8_t> piece) -> Status {
+                          if (stopped_ && stopped_())
+                            return make_error(StatusCode::kCancelled, "stopped");
+                          return sink(piece);
+                        });
     });
   }
 
   GgufWriter& writer_;
   const SyntheticShape& shape_;
   const std::uint64_t seed_;
+  const std::function<bool()>& stopped_;
   std::uint32_t streams_ = 0;  // stream 0 fills the pools
   // Of the matrix written last, and what it is for.
   std::vector<std::uint8_t> pool_;
@@ -313,15 +346,17 @@ Result<SyntheticShape> synthetic_preset(std::string_view name) {
 }
 
 Status write_synthetic_model(const SyntheticShape& asked, std::string_view format,
-                             std::uint64_t seed, const std::string& path) {
+                             std::uint64_t seed, const std::string& path,
+                             const std::function<bool()>& stopped) {
   SyntheticShape shape = asked;
   if (shape.head_size == 0 && shape.heads > 0) shape.head_size = shape.dim / shape.heads;
   STRATA_TRY(check(shape));
   STRATA_ASSIGN(const Formats formats, Formats::parse(format, shape));
+  STRATA_TRY(check_rows(shape, find_format(formats.plain())->info));
   GgufWriter writer;
   add_parameters(writer, shape);
   add_vocabulary(writer, shape.vocabulary);
-  TensorAdder tensors(writer, shape, seed);
+  TensorAdder tensors(writer, shape, seed, stopped);
   tensors.add_all(formats);
   return writer.write(path);
 }

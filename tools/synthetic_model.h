@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -30,8 +31,10 @@ Result<SyntheticShape> synthetic_preset(std::string_view name);
 
 // Writes the model to `path`. `format` is one of Strata's formats, in which all matrices are then,
 // or q4_k_m: Q4_K with some matrices in Q6_K, chosen as llama.cpp's quantizer chooses them. The
-// bytes depend on the arguments alone, and never wait in memory as a whole.
+// bytes depend on the arguments alone, and never wait in memory as a whole. Once `stopped` says so
+// it fails with kCancelled and leaves nothing.
 Status write_synthetic_model(const SyntheticShape& shape, std::string_view format,
-                             std::uint64_t seed, const std::string& path);
+                             std::uint64_t seed, const std::string& path,
+                             const std::function<bool()>& stopped = {});
 
 }  // namespace strata

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -84,6 +85,18 @@ TEST(SyntheticModel, MixesFormatsAsTheirNameSays) {
   EXPECT_EQ(file->find_tensor("output.weight")->format, FormatId::Q6_K);
 }
 
+TEST(SyntheticModel, LeavesNothingWhenItIsStopped) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder.path("model.gguf");
+  int pieces = 0;
+  const auto stopped = [&] { return ++pieces == 5; };
+  const Status status = write_synthetic_model(tiny("1b"), "q4_0", 1, path, stopped);
+  EXPECT_EQ(status.code(), StatusCode::kCancelled);
+  EXPECT_EQ(pieces, 5);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
+}
+
 TEST(SyntheticModel, RefusesWhatCannotBe) {
   const testing::TemporaryFolder folder;
   const auto refusal = [&](SyntheticShape shape, std::string_view format) {
@@ -96,14 +109,21 @@ TEST(SyntheticModel, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal(shape, "q4_0"), HasSubstr("'gpt2'"));
   shape = tiny("1b");
   shape.kv_heads = 3;
-  EXPECT_THAT(refusal(shape, "q4_0"), HasSubstr("no multiple of 3"));
+  EXPECT_THAT(refusal(shape, "q4_0"), HasSubstr("--heads: 4 is no multiple of --kv-heads, 3"));
   shape = tiny("moe");
   shape.experts_used = 9;
-  EXPECT_THAT(refusal(shape, "q4_0"), HasSubstr("9 of 8 experts"));
+  EXPECT_THAT(refusal(shape, "q4_0"), HasSubstr("--used: 9 is not in 1..8"));
   shape = tiny("1b");
   shape.dim = 64;
   shape.head_size = 0;
-  EXPECT_THAT(refusal(shape, "q4_k"), HasSubstr("no whole Q4_K blocks"));
+  EXPECT_THAT(refusal(shape, "q4_k"),
+              HasSubstr("--dim: 64 elements are no whole Q4_K blocks of 256"));
+  shape = tiny("1b");
+  shape.vocabulary = 100;
+  EXPECT_THAT(refusal(shape, "q4_0"), HasSubstr("--vocab: 100 is not in 512.."));
+  shape = tiny("1b");
+  shape.feed_forward = 100;
+  EXPECT_THAT(refusal(shape, "q4_0"), HasSubstr("--ff: 100 elements are no whole Q4_0 blocks"));
   EXPECT_THAT(std::string(synthetic_preset("2b").status().message()), HasSubstr("'2b'"));
 }
 

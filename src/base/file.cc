@@ -119,6 +119,7 @@ Status File::close() {
 
 Status check_new_file(const std::string& path) {
   namespace fs = std::filesystem;
+  if (path.empty()) return invalid_argument("the name of the file to write is empty");
   std::error_code error;
   if (fs::is_regular_file(path, error)) return is_there(path);
   if (fs::is_directory(path, error))

@@ -64,7 +64,7 @@ TEST(GgufFile, SaysWhatAFileIsThatIsNotAGguf) {
   EXPECT_THAT(error_of_start("GG"), HasSubstr("not a GGUF"));
   EXPECT_THAT(error_of_start("\n <!DOCTYPE html><html>"), HasSubstr("web page"));
   EXPECT_THAT(error_of_start("version https://git-lfs.github.com/spec/v1"), HasSubstr("LFS"));
-  EXPECT_THAT(error_of_start(std::string("\x10\0\0\0\0\0\0\0{\"a\":", 14)),
+  EXPECT_THAT(error_of_start(std::string("\x10\0\0\0\0\0\0\0{\"a\": ", 14)),
               HasSubstr("safetensors"));
   EXPECT_THAT(error_of_start("{\"error\": \"not found\"}"), HasSubstr("JSON"));
   EXPECT_THAT(error_of_start("PK\x03\x04----"), HasSubstr("zip"));

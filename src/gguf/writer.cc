@@ -5,7 +5,9 @@
 #include <system_error>
 
 #include "base/checked.h"
+#include "base/disk_space.h"
 #include "base/file.h"
+#include "base/memory_ledger.h"
 #include "base/printable.h"
 
 namespace strata {
@@ -133,20 +135,38 @@ void GgufWriter::add_tensor(std::string_view name, FormatId format,
   data_bytes_ = *next;
 }
 
-Status GgufWriter::write(const ByteSink& sink) const {
-  STRATA_TRY(status_);
+std::string GgufWriter::start() const {
   std::string start = "GGUF";
   append(start, std::uint32_t{3});
   append(start, static_cast<std::uint64_t>(tensors_.size()));
   append(start, pair_count_);
-  for (const std::string_view part :
-       {std::string_view(start), std::string_view(pairs_), std::string_view(tensor_infos_)})
-    STRATA_TRY(sink(as_bytes(part)));
-  return write_data(sink, start.size() + pairs_.size() + tensor_infos_.size());
+  return start;
 }
 
-Status GgufWriter::write_data(const ByteSink& sink, Bytes header_bytes) const {
-  Bytes last_bytes = header_bytes;  // of what was written since the last aligned place
+Bytes GgufWriter::header_bytes() const {
+  return start().size() + pairs_.size() + tensor_infos_.size();
+}
+
+Status GgufWriter::write(const ByteSink& sink) const {
+  STRATA_TRY(status_);
+  const std::string first = start();
+  for (const std::string_view part :
+       {std::string_view(first), std::string_view(pairs_), std::string_view(tensor_infos_)})
+    STRATA_TRY(sink(as_bytes(part)));
+  return write_data(sink);
+}
+
+Status GgufWriter::check_space(const File& file) const {
+  const auto bytes = checked_add(header_bytes(), data_bytes_);
+  const Bytes free = free_disk_bytes(file.descriptor());
+  if (bytes && free >= kSpareDiskBytes && *bytes <= free - kSpareDiskBytes) return {};
+  return resource_exhausted("{}: the disk has {} left, too little for a file of {}",
+                            printable(file.path()), human_bytes(free),
+                            human_bytes(bytes.value_or(~Bytes{0})));
+}
+
+Status GgufWriter::write_data(const ByteSink& sink) const {
+  Bytes last_bytes = header_bytes();  // of what was written since the last aligned place
   for (const Tensor& tensor : tensors_) {
     STRATA_TRY(put_zeros(sink, *checked_align_up<Bytes>(last_bytes, alignment_) - last_bytes));
     Bytes left = tensor.bytes;
@@ -174,6 +194,8 @@ Status GgufWriter::write(const std::string& path) const {
     return invalid_argument("{}: is not a regular file", printable(path));
   STRATA_ASSIGN(File file, File::create_new(partial));
   const auto write_all = [&]() -> Status {
+    STRATA_TRY(status_);
+    STRATA_TRY(check_space(file));
     STRATA_TRY(write([&](std::span<const std::uint8_t> bytes) { return file.write(bytes); }));
     STRATA_TRY(file.close());
     std::filesystem::rename(partial, path, error);

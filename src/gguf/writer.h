@@ -17,6 +17,8 @@
 
 namespace strata {
 
+class File;
+
 template <typename T>
 concept GgufNumber = std::same_as<T, std::uint8_t> || std::same_as<T, std::int8_t> ||
     std::same_as<T, std::uint16_t> || std::same_as<T, std::int16_t> ||
@@ -62,7 +64,7 @@ class GgufWriter {
                   TensorSource source);
 
   // Writes beside `path` and renames at the end: whatever fails, `path` is left as it was. Refuses
-  // to replace what is no regular file, and anything at the place beside.
+  // to replace what is no regular file, anything at the place beside, and more than the disk holds.
   Status write(const std::string& path) const;
   Status write(const ByteSink& sink) const;
 
@@ -101,7 +103,10 @@ class GgufWriter {
   void begin_pair(std::string_view key, ValueType type);
   void begin_array(std::string_view key, ValueType element_type, std::size_t count);
   void fail(Status status);
-  Status write_data(const ByteSink& sink, Bytes header_bytes) const;
+  std::string start() const;  // of the file, up to the metadata
+  Bytes header_bytes() const;
+  Status write_data(const ByteSink& sink) const;
+  Status check_space(const File& file) const;
 
   std::uint32_t alignment_;
   std::uint64_t pair_count_ = 0;

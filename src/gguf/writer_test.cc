@@ -36,6 +36,21 @@ TEST(GgufWriter, CopiedMetadataIsTheSameToTheByte) {
   EXPECT_EQ(testing::written(writer), bytes);
 }
 
+TEST(GgufWriter, WritesNothingWhereTheDiskIsTooSmall) {
+  const std::uint64_t shape[] = {std::uint64_t{1} << 40, std::uint64_t{1} << 16};
+  GgufWriter writer;
+  writer.add_tensor("vast", FormatId::F32, shape, [](const ByteSink&) -> Status {
+    ADD_FAILURE() << "it is written";
+    return internal_error("it is written");
+  });
+  const std::string path = (fs::path(::testing::TempDir()) / "vast.gguf").string();
+  const Status status = writer.write(path);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("too little for a file of"));
+  EXPECT_FALSE(fs::exists(path + ".partial"));
+  EXPECT_FALSE(fs::exists(path));
+}
+
 TEST(GgufWriter, StreamedTensorsComeBackFromTheFile) {
   ByteVector data(36);
   std::iota(data.begin(), data.end(), std::uint8_t{1});

@@ -14,7 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Bytes kProgressThatCounts = kMiB;  // less does not buy another retry
-constexpr Bytes kSpareBytes = 16 * kMiB;     // of the disk, left to others
 
 std::optional<Bytes> whole_number(std::string_view text) {
   Bytes value = 0;
@@ -157,7 +156,7 @@ class Download {
     const Bytes missing =
         total_ ? *total_ - std::min(*total_, file_.size()) : static_cast<Bytes>(1);
     const Bytes free = file_.free_bytes();
-    if (missing == 0 || free >= kSpareBytes + missing) return {};
+    if (missing == 0 || free >= kSpareDiskBytes + missing) return {};
     return resource_exhausted(
         "{}: the disk has {} left, too little for the {} to come; make room, or put the cache "
         "elsewhere with STRATA_CACHE",

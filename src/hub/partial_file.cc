@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -104,12 +103,6 @@ Status PartialFile::load() {
     digest_.update({buffer.data(), static_cast<std::size_t>(got)});
     size_ += static_cast<Bytes>(got);
   }
-}
-
-Bytes PartialFile::free_bytes() const {
-  struct statvfs info {};
-  if (::fstatvfs(descriptor_, &info) != 0) return ~Bytes{0};  // then writing will tell
-  return static_cast<Bytes>(info.f_bavail) * info.f_frsize;
 }
 
 Status PartialFile::restart(const Origin& origin) {

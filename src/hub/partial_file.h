@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/disk_space.h"
 #include "base/status.h"
 #include "base/units.h"
 #include "hub/origin.h"
@@ -48,7 +49,7 @@ class PartialFile {
   const std::string& path() const { return path_; }
   Bytes size() const { return size_; }
   const Origin& origin() const { return origin_; }
-  Bytes free_bytes() const;  // what the file system has left
+  Bytes free_bytes() const { return free_disk_bytes(descriptor_); }
 
   // Empties it for a download from there.
   Status restart(const Origin& origin);

@@ -9,9 +9,9 @@
 namespace strata {
 
 struct HardwareProfile {
-  Bytes memory_available = 0;  // RAM this process may use, control groups respected
-  int physical_cores = 1;      // of which this process may use at least one hardware thread
-  std::optional<int> quota;    // whole cores the control groups allow it
+  Bytes memory_available = 0;   // RAM this process may use, control groups respected
+  int physical_cores = 1;       // of which this process may use at least one hardware thread
+  std::optional<double> quota;  // cores' worth of time the control groups allow it
   // The hardware threads it may use, by memory node.
   std::vector<std::vector<int>> nodes;
 };

@@ -93,8 +93,8 @@ Bytes available_memory(const std::string& groups) {
   return available;
 }
 
-std::optional<int> quota(const std::string& groups) {
-  std::optional<int> least;
+std::optional<double> quota(const std::string& groups) {
+  std::optional<double> least;
   for (const std::string& folder : control_group_folders(groups, "cpu")) {
     for (const std::string& text :
          {read_text(folder + "/cpu.max"), read_text(folder + "/cpu.cfs_quota_us") + ' ' +
@@ -161,13 +161,13 @@ std::string cpu_name() {
 
 Bytes memory_total() { return meminfo_field(read_text("/proc/meminfo"), "MemTotal").value_or(0); }
 
-std::optional<int> cores_of_quota(std::string_view cpu_max) {
+std::optional<double> cores_of_quota(std::string_view cpu_max) {
   const auto quota = leading_number<std::int64_t>(cpu_max);
   const auto space = cpu_max.find(' ');
   if (!quota || space == std::string_view::npos) return std::nullopt;
   const auto period = leading_number<std::int64_t>(cpu_max.substr(space));
   if (!period || *period <= 0 || *quota <= 0) return std::nullopt;
-  return static_cast<int>(std::clamp<std::int64_t>(*quota / *period, 1, 1 << 20));
+  return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
 HardwareProfile probe_machine() {

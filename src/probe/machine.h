@@ -27,9 +27,9 @@ std::string cpu_name();
 // All memory of the machine, or 0 where the system does not tell.
 Bytes memory_total();
 
-// The whole cores a control group's "quota period" allows, at least 1; nullopt for "max 100000",
+// The cores a control group's "quota period" allows, which may be 1.5; nullopt for "max 100000",
 // and for "-1 100000", which says the same in version 1.
-std::optional<int> cores_of_quota(std::string_view cpu_max);
+std::optional<double> cores_of_quota(std::string_view cpu_max);
 
 // The largest resident set this process has had, or 0 where the system does not tell.
 Bytes peak_resident_bytes();

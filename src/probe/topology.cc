@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "base/status.h"
 
@@ -81,18 +82,40 @@ std::vector<std::vector<int>> worker_processors(const std::vector<std::vector<in
   return workers;
 }
 
+double usable_cores(const HardwareProfile& profile) {
+  const double cores = std::max(profile.physical_cores, 1);
+  return std::min(cores, profile.quota.value_or(cores));
+}
+
+std::string describe_usable_cores(const HardwareProfile& profile) {
+  const double usable = usable_cores(profile);
+  const std::string all =
+      fmt::format("{} core{}", profile.physical_cores, profile.physical_cores == 1 ? "" : "s");
+  return usable < profile.physical_cores ? fmt::format("{:g} of {}", usable, all) : all;
+}
+
 int default_threads(const HardwareProfile& profile) {
-  const int cores = std::max(profile.physical_cores, 1);
-  return std::min({cores, profile.quota.value_or(cores), kMostThreads});
+  return static_cast<int>(std::ceil(std::min<double>(usable_cores(profile), kMostThreads)));
+}
+
+int processors_of(const HardwareProfile& profile) {
+  std::size_t processors = 0;
+  for (const std::vector<int>& node : profile.nodes) processors += node.size();
+  return std::max({static_cast<int>(processors), profile.physical_cores, 1});
+}
+
+int most_useful_threads(const HardwareProfile& profile) {
+  const int processors = processors_of(profile);
+  return static_cast<int>(
+      std::ceil(std::min<double>(processors, profile.quota.value_or(processors))));
 }
 
 std::string explain_default_threads(const HardwareProfile& profile) {
   std::string text = "one thread per physical core";
-  if (default_threads(profile) < profile.physical_cores)
-    text = profile.quota == default_threads(profile)
-               ? fmt::format("the control group allows {} of {} cores", *profile.quota,
-                             profile.physical_cores)
-               : fmt::format("the most, of {} cores", profile.physical_cores);
+  if (usable_cores(profile) > kMostThreads)
+    text = fmt::format("the most, of {} cores", profile.physical_cores);
+  else if (usable_cores(profile) < profile.physical_cores)
+    text = "the control group allows " + describe_usable_cores(profile);
   if (profile.nodes.size() > 1) text += fmt::format(", on {} memory nodes", profile.nodes.size());
   return text;
 }

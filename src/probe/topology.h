@@ -25,10 +25,23 @@ std::vector<std::vector<int>> usable_nodes(std::span<const std::string> cpu_list
 std::vector<std::vector<int>> worker_processors(const std::vector<std::vector<int>>& nodes,
                                                 int threads);
 
-// How many threads compute unless somebody says otherwise: one per physical core, within the quota.
+// The physical cores it may keep busy all the time, which a quota may make 1.5.
+double usable_cores(const HardwareProfile& profile);
+// "1.5 of 2 cores", or "2 cores" where no quota is less.
+std::string describe_usable_cores(const HardwareProfile& profile);
+
+// How many threads compute unless somebody says otherwise: one per usable core. A fraction of a
+// core counts as one, as for Go, Java and .NET: the group stops its threads together when its time
+// is used up, so that they wait for the next period rather than for each other, and with fewer the
+// fraction would never be used.
 int default_threads(const HardwareProfile& profile);
 // Why so many, for people.
 std::string explain_default_threads(const HardwareProfile& profile);
+// With more than so many they only wait for each other: the hardware threads, or what the quota
+// keeps busy.
+int most_useful_threads(const HardwareProfile& profile);
+// The hardware threads, at least 1.
+int processors_of(const HardwareProfile& profile);
 
 // The folders that hold the limits of `controller`, given /proc/self/cgroup: the process's group
 // and those around it, in the hierarchies of version 1 and 2. Not all of them need exist.

@@ -53,8 +53,21 @@ TEST(Topology, TakesTheCoresThatTheQuotaAllowsAndSaysWhy) {
   expect({kGiB, 1, {}, {{0}}}, 1, "one thread per physical core");
   expect({kGiB, 8, 12, {{0, 1}}}, 8, "one thread per physical core");
   expect({kGiB, 8, 3, {}}, 3, "the control group allows 3 of 8 cores");
+  expect({kGiB, 2, 1.5, {}}, 2, "the control group allows 1.5 of 2 cores");
+  expect({kGiB, 2, 0.5, {}}, 1, "the control group allows 0.5 of 2 cores");
+  expect({kGiB, 1, 0.25, {}}, 1, "the control group allows 0.25 of 1 core");
+  expect({kGiB, 2, 1e18, {}}, 2, "one thread per physical core");
+  expect({kGiB, 4096, 2000.5, {}}, 1024, "the most, of 4096 cores");
   expect({kGiB, 2, {}, {{0}, {1}}}, 2, "one thread per physical core, on 2 memory nodes");
   expect({kGiB, 4096, {}, {}}, 1024, "the most, of 4096 cores");
+}
+
+TEST(Topology, CountsTheThreadsThatDoNotOnlyWait) {
+  EXPECT_EQ(most_useful_threads({kGiB, 2, {}, {{0, 1}, {2, 3}}}), 4);
+  EXPECT_EQ(most_useful_threads({kGiB, 2, 1.5, {{0, 1, 2, 3}}}), 2);
+  EXPECT_EQ(most_useful_threads({kGiB, 2, 0.5, {{0, 1}}}), 1);
+  EXPECT_EQ(most_useful_threads({kGiB, 2, 1e18, {}}), 2);
+  EXPECT_EQ(processors_of({kGiB, 2, 0.5, {{0, 1}, {2, 3}}}), 4);
 }
 
 TEST(Topology, FindsControlGroupsOfBothVersions) {

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 import unittest.mock
 
-from support import PATIENCE, PROGRAM, REFERENCE, main, needs, strata
+from support import PATIENCE, PROGRAM, REFERENCE, in_control_group, main, needs, strata
 
 MODEL = REFERENCE / "llama.gguf"
 FAKE = pathlib.Path(__file__).with_name("fake_peer.py")
@@ -105,10 +105,11 @@ class Bench(unittest.TestCase):
         self.misused("for a format say --json", "-o", "json")
 
     def test_limits_of_this_machine_turn_speeds_into_shares(self):
-        cache = self.folder / "limits.json"
         with unittest.mock.patch.dict(os.environ, STRATA_CACHE=str(self.folder)):
             self.assertIsNone(self.answer(*TINY)["limits"])
             self.assertIn("note: strata profile, once, or --limits would", self.note(*TINY))
+            self.assertEqual(strata("profile").returncode, 0)
+            (cache,) = self.folder.glob("limits-*.json")
             cache.write_text("damaged")
             self.assertIn(f"note: {cache}: it is no JSON object (strata profile measures anew); "
                           "speeds are given without", self.note(*TINY))
@@ -117,6 +118,7 @@ class Bench(unittest.TestCase):
             self.assertEqual(strata("profile").returncode, 0)
             limits = self.answer(*TINY)["limits"]
             self.assertEqual(json.loads(cache.read_text())["version"], 1)
+            self.assertEqual(limits["threads"], 1)
             self.assertGreater(limits["read_bandwidth"], 1e8)
             self.assertGreater(limits["int8_ops"], 1e8)
             self.assertIn(b" %", strata("bench", MODEL, *FEW, *TINY).stdout)
@@ -130,6 +132,10 @@ class Bench(unittest.TestCase):
         if other == "scalar":
             self.assertIn(f"measured with {measured['isa']} kernels: no share",
                           self.note(*TINY, "--isa", other))
+        most = measured["by_threads"][-1]["threads"]
+        done = strata("bench", MODEL, *TINY, "-r", 1, "--threads", most + 1, "--json")
+        self.assertIn(f"measured with up to {most} thread", done.stderr.decode())
+        self.assertIsNone(json.loads(done.stdout)["limits"])
         for entry in measured["by_threads"]:
             entry["int8_ops"] = 1e8
         cache.write_text(json.dumps(measured))
@@ -147,6 +153,12 @@ class Bench(unittest.TestCase):
         self.refused("--step-rows", *TINY, "--batch", 32, "--step-rows", 32)
         self.assertEqual(strata("bench", MODEL, "--context", 64).returncode, 2)
 
+    def test_more_tokens_than_the_model_was_made_for_get_a_note(self):
+        context = json.loads(strata("show", MODEL, "--json").stdout)["context_length"]
+        word = f"note: the model was made for {context} tokens"
+        self.assertIn(word, self.note("-p", context + 1, "-n", 0))
+        self.assertNotIn(word, self.note("-p", 8, "-n", 0))
+
     def test_lists_that_are_none_are_refused(self):
         for text in "12,-1", "", "8,", ",8", "8,,9", "x", "16777217":
             self.misused(f"--prompt: '{text}' is no list of numbers from 0", "-p", text)
@@ -157,16 +169,22 @@ class Bench(unittest.TestCase):
         self.misused("--seed: '-1' is no fitting number", "--seed", -1)
 
     def test_a_control_group_limits_the_threads(self):
-        script = ('mount -t tmpfs none /sys/fs/cgroup && '
-                  'echo "100000 100000" > /sys/fs/cgroup/cpu.max && exec "$@"')
-        inside = ["unshare", "-rm", "sh", "-c", script, "sh"]
-        if os.cpu_count() < 2 or subprocess.run([*inside, "true"], capture_output=True,
-                                                check=False).returncode != 0:
+        if os.cpu_count() < 2 or not in_control_group(100000):
             self.skipTest("one processor, or no namespaces here")
-        done = subprocess.run([*inside, PROGRAM, "bench", MODEL, "-r", "1", "-p", "8", "-n", "0",
-                               "--json"], capture_output=True, check=True, timeout=PATIENCE)
-        self.assertEqual(json.loads(done.stdout)["machine"]["threads"], 1)
-        self.assertIn(b"note: 1 thread: the control group allows 1 of", done.stderr)
+        waiting = "warning: 2 threads where the control group allows "
+        for quota, options, threads, word in [
+                (100000, [], 1, "note: 1 thread: the control group allows 1 of"),
+                (50000, [], 1, "note: 1 thread: the control group allows 0.5 of"),
+                (150000, [], 2, "note: 2 threads: the control group allows 1.5 of"),
+                (100000, ["-t", "2"], 2, waiting + "1 of"),
+                (50000, ["-t", "2"], 2, waiting + "0.5 of"),
+                (150000, ["-t", "2"], 2, "")]:
+            done = subprocess.run([*in_control_group(quota), PROGRAM, "bench", MODEL, "-r", "1",
+                                   "-p", "8", "-n", "0", "--json", *options],
+                                  capture_output=True, check=True, timeout=PATIENCE)
+            self.assertEqual(json.loads(done.stdout)["machine"]["threads"], threads)
+            self.assertIn(word, done.stderr.decode())
+            self.assertEqual("warning" in done.stderr.decode(), "warning" in word)
 
     def test_peers_take_turns_on_the_same_tests(self):
         log = self.folder / "log"
@@ -225,10 +243,13 @@ class Bench(unittest.TestCase):
                            ("garbage", r"no result of this test: [{\x1b[31m"),
                            ("other", "`n_gen` is 1 where 0 was asked for"),
                            ("absurd", "avg_ts is '1E300'"),
-                           ("dead", "avg_ts is '1E-300'"),
-                           ("hang", "took longer than 1 s")]:
-            self.refused(word, *TINY, "--peer", FAKE, "--peer-args", f"--fake {fake}",
-                         "--peer-limit", 1)
+                           ("dead", "avg_ts is '1E-300'")]:
+            self.refused(word, *TINY, "--peer", FAKE, "--peer-args", f"--fake {fake}")
+        silent = self.folder / "silent.py"
+        shutil.copy(FAKE, silent)
+        for fake in FAKE, silent:
+            self.refused("took longer than 1 s", *TINY, "--peer", fake, "--peer-args",
+                         "--fake hang", "--peer-limit", 1)
         self.refused("no result", *TINY, "--batch", 2, "--peer-batched", FAKE,
                      "--peer-batched-args", "--fake garbage")
         self.refused("cannot start", *TINY, "--peer", self.folder / "nothing")

@@ -3,7 +3,8 @@
 
 `--fake` makes it hostile: fail, hang, garbage, absurd, dead or other, a result of another test.
 Every call adds its arguments as a line of JSON to the file of `--log`. By its file's name it is
-old, without depths and JSON for batches, or loud: help ends with 1, tables go to standard error.
+old, without depths and JSON for batches, loud: help ends with 1, tables go to standard error, or
+silent: it never tells how to call it.
 """
 
 import argparse
@@ -47,6 +48,8 @@ def batched(given):
 
 def main():
     if "--help" in sys.argv:
+        if "silent" in NAME:
+            time.sleep(1000)
         print(HELP)
         return 1 if LOUD else 0
     given = arguments()

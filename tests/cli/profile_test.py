@@ -4,10 +4,11 @@
 import json
 import os
 import pathlib
+import subprocess
 import tempfile
 import unittest
 
-from support import main, strata
+from support import PATIENCE, PROGRAM, in_control_group, main, strata
 
 
 class Profile(unittest.TestCase):
@@ -22,7 +23,8 @@ class Profile(unittest.TestCase):
         return done.stdout.decode()
 
     def saved(self):
-        return json.loads((self.cache / "limits.json").read_text())
+        (path,) = self.cache.iterdir()
+        return json.loads(path.read_text())
 
     def test_json_is_what_the_cache_keeps(self):
         got = json.loads(self.profile("--json"))
@@ -46,6 +48,18 @@ class Profile(unittest.TestCase):
         self.assertIn(saved["cpu"], lines[0])
         self.assertEqual([int(line.split()[0]) for line in lines[2:]],
                          [entry["threads"] for entry in saved["by_threads"]])
+
+    def test_a_control_group_keeps_limits_of_its_own(self):
+        whole = json.loads(self.profile("--json"))
+        kept = set(self.cache.iterdir())
+        group = in_control_group(50000)
+        if not group:
+            self.skipTest("no namespaces here")
+        subprocess.run([*group, PROGRAM, "profile"], capture_output=True, check=True,
+                       timeout=PATIENCE, env={**os.environ, "STRATA_CACHE": str(self.cache)})
+        (new,) = set(self.cache.iterdir()) - kept
+        self.assertIn("limits-0.5-of-", new.name)
+        self.assertEqual(json.loads(kept.pop().read_text()), whole)
 
 
 if __name__ == "__main__":

@@ -148,9 +148,18 @@ class OneAnswer(unittest.TestCase):
         self.assertTrue(done.stderr.startswith(b"error: "), done.stderr)
 
     def test_more_threads_than_processors_get_a_warning(self):
-        done = run(TINY, "-n", 1, "-t", 1000, "hello")
+        threads = len(os.sched_getaffinity(0)) + 1
+        done = run(TINY, "-n", 1, "-t", threads, "hello")
         self.assertEqual(done.returncode, 0)
-        self.assertIn(b"warning: 1000 threads on", done.stderr)
+        self.assertIn(f"warning: {threads} threads ".encode(), done.stderr)
+
+    def test_threads_that_would_only_wait_are_refused_by_every_command(self):
+        threads = 8 * len(os.sched_getaffinity(0)) + 1
+        for command in (["run", TINY], ["bench", TINY], ["serve", TINY], ["embed", TINY],
+                        ["perplexity", TINY], ["logits", TINY], ["profile"]):
+            done = strata(*command, "-t", threads)
+            self.assertEqual(done.returncode, 2, command)
+            self.assertIn(f"--threads: {threads} threads on ".encode(), done.stderr)
 
     def test_says_when_the_model_ends_its_answer_at_once(self):
         done = run(TINY, "-n", 1, "--logit-bias", "511=1000", "--verbose", "hello")

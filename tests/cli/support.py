@@ -40,6 +40,16 @@ def strata_in_shell(redirection, *arguments):
                           capture_output=True, timeout=PATIENCE, check=False)
 
 
+def in_control_group(quota):
+    """Words before a command that let it see a group of so many microseconds in 100,000, which
+    slows nothing; empty where the system has no namespaces for users."""
+    script = ('mount -t tmpfs none /sys/fs/cgroup && '
+              f'echo "{quota} 100000" > /sys/fs/cgroup/cpu.max && exec "$@"')
+    words = ["unshare", "-rm", "sh", "-c", script, "sh"]
+    there = subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0
+    return words if there else []
+
+
 def reference(name):
     """The path of a reference model and its golden logits."""
     golden = json.loads((REFERENCE / f"{name}.json").read_text())

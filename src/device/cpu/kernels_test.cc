@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "device/cpu/isa_select.h"
 #include "device/cpu/kernels/tile_table.h"
@@ -286,13 +288,14 @@ TEST(Kernels, QuantizedActivationsMatchTheReferenceOnEveryIsa) {
   std::vector<Q8Block256> large(4);
   quantize_q8x32(x.data(), 1024, small.data());
   quantize_q8x256(x.data(), 1024, large.data());
+  const auto bytes_of = [](const auto& blocks) { return std::as_bytes(std::span(blocks)); };
   for (const KernelTable* kernels : kernels_and_tiles()) {
     std::vector<Q8Block32> got_small(32);
     std::vector<Q8Block256> got_large(4);
     kernels->quantize_q8x32(x.data(), 1024, got_small.data());
     kernels->quantize_q8x256(x.data(), 1024, got_large.data());
-    EXPECT_EQ(std::memcmp(small.data(), got_small.data(), 32 * sizeof(Q8Block32)), 0);
-    EXPECT_EQ(std::memcmp(large.data(), got_large.data(), 4 * sizeof(Q8Block256)), 0);
+    EXPECT_TRUE(std::ranges::equal(bytes_of(small), bytes_of(got_small)));
+    EXPECT_TRUE(std::ranges::equal(bytes_of(large), bytes_of(got_large)));
   }
 }
 

@@ -123,7 +123,7 @@ TEST_F(ClientTest, AsksManyTimesAtOnce) {
 
 TEST_F(ClientTest, ReadsAStreamAsItComesAndLeavesItWhenToldTo) {
   std::shared_ptr<Exchange> held;
-  serve([&](HttpRequest, std::shared_ptr<Exchange> exchange) {
+  serve([&](const HttpRequest&, std::shared_ptr<Exchange> exchange) {
     exchange->start_stream({});
     exchange->write("first");
     held = std::move(exchange);
@@ -141,7 +141,7 @@ TEST_F(ClientTest, ReadsAStreamAsItComesAndLeavesItWhenToldTo) {
 }
 
 TEST_F(ClientTest, TellsFailuresApart) {
-  serve([](HttpRequest, const std::shared_ptr<Exchange>& exchange) {
+  serve([](const HttpRequest&, const std::shared_ptr<Exchange>& exchange) {
     exchange->start_stream({});
     exchange->write("never more");
     std::this_thread::sleep_for(std::chrono::milliseconds(300));

@@ -131,6 +131,12 @@ TEST(Limits, SmallStacksAreNotOverrun) {
   const std::string deep_value =
       "{% set n = namespace(x=[1], y=[1]) %}{% for i in range(120) %}{% set n.x = [n.x] %}"
       "{% set n.y = [n.y] %}{% endfor %}{{ n.x | tojson }}{{ n.x }}{{ n.x == n.y }}{{ n.x < n.y }}";
+  const std::string deep_filter =
+      "{% macro m() %}{% filter upper %}{% set z %}{{ [[m() | map('upper') | list]] }}{% endset %}"
+      "{{ z }}{% endfilter %}{% endmacro %}{{ m() }}";
+  const std::string deep_call =
+      "{% macro m() %}{% call m() %}{{ caller() }}{% endcall %}{{ caller() }}{% endmacro %}"
+      "{{ m() }}";
   const std::vector<std::string> sources = {
       deep_list,
       deep_value,
@@ -141,10 +147,8 @@ TEST(Limits, SmallStacksAreNotOverrun) {
       repeat("{% for i in [1] %}", 90) + deep_list + repeat("{% endfor %}", 90),
       "{% macro m(x) %}{{ m(x + 1) }}{% endmacro %}{{ m(1) }}",
       "{% macro m(x) %}" + deep_value + "{{ m(x + 1) }}{% endmacro %}{{ m(1) }}",
-      "{% macro m() %}{% filter upper %}{% set z %}{{ [[m() | map('upper') | list]] }}{% endset %}"
-      "{{ z }}{% endfilter %}{% endmacro %}{{ m() }}",
-      "{% macro m() %}{% call m() %}{{ caller() }}{% endcall %}{{ caller() }}{% endmacro %}{{ m() "
-      "}}",
+      deep_filter,
+      deep_call,
       "{% for x in ['a'] recursive %}{{ loop(['a']) }}{% endfor %}"};
   for (const std::size_t kib : {256, 320, 384, 512, 1024})
     on_stack(kib << 10, [&] {

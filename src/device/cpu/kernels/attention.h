@@ -253,6 +253,9 @@ class AttentionPartial {
     const Position end = block + kCacheBlockTokens - 1;
     return {seen.first > block ? seen.first : block, seen.last < end ? seen.last : end};
   }
+  // How many rows of weights times scales there are room for: none is used without scales.
+  static constexpr int scaled_rows(int rows) { return E::kScaled ? rows : 1; }
+
   static bool same(PositionRange a, PositionRange b) {
     return (a.first == b.first && a.last == b.last) || (a.first > a.last && b.first > b.last);
   }
@@ -266,7 +269,7 @@ class AttentionPartial {
     for (std::int64_t d = 0; d < padded_; d += kCacheGroup, ahead += kCacheGroup * kKeyStride) {
       const float* weights[Q];
       for (int q = 0; q < Q; ++q) weights[q] = scores_of(first + q) + (part.first - base_);
-      float scaled[E::kScaled ? Q : 1][kCacheBlockTokens];
+      float scaled[scaled_rows(Q)][kCacheBlockTokens];
       if constexpr (E::kScaled) {
         const std::uint8_t* scales = block + padded_ * kKeyStride + d * 2;
         for (int q = 0; q < Q; ++q) {
@@ -301,7 +304,7 @@ class AttentionPartial {
     for (std::int64_t d = 0; d < padded_; d += kCacheGroup) {
       const float* weights[Q];
       for (int q = 0; q < Q; ++q) weights[q] = scores_of(first + q) - base_;
-      float scaled[E::kScaled ? Q : 1][kAttentionPartition];
+      float scaled[scaled_rows(Q)][kAttentionPartition];
       if constexpr (E::kScaled) {
         for (int q = 0; q < Q; ++q) {
           for (Position p = seen.first / kCacheBlockTokens * kCacheBlockTokens; p <= seen.last;
