@@ -65,7 +65,7 @@ class EvenTokens : public Constraint {
  public:
   explicit EvenTokens(int length, std::shared_ptr<std::atomic<int>> clones = nullptr)
       : left_(length), clones_(std::move(clones)) {}
-  std::span<const std::uint64_t> allowed() override {
+  Result<std::span<const std::uint64_t>> allowed() override {
     mask_.assign(2, left_ > 0 ? 0x5555555555555555u : 0);
     return mask_;
   }
