@@ -67,7 +67,7 @@ class EvenTokens : public Constraint {
       : left_(length), clones_(std::move(clones)) {}
   Result<std::span<const std::uint64_t>> allowed() override {
     mask_.assign(2, left_ > 0 ? 0x5555555555555555u : 0);
-    return mask_;
+    return std::span<const std::uint64_t>(mask_);
   }
   void advance(TokenId token) override {
     EXPECT_EQ(token % 2, 0);
