@@ -54,6 +54,20 @@ std::vector<bool> GrammarCompiler::holds(Property property) const {
   return holding;
 }
 
+GrammarBuilder::RuleId GrammarCompiler::endless_rule(RuleId rule) const {
+  std::vector<bool> seen(builder_.expressions_.size());
+  Id id = builder_.rules_[rule].expression;
+  while (!seen[id]) {
+    seen[id] = true;
+    if (at(id).kind == Kind::kRule) rule = at(id).first;
+    const std::vector<Id> parts = parts_of(id);
+    const auto endless =
+        std::ranges::find_if(parts, [&](const Id part) { return !productive_[part]; });
+    if (endless != parts.end()) id = *endless;
+  }
+  return rule;
+}
+
 void GrammarCompiler::fill_rounds() {
   for (Id id = 0; id < builder_.expressions_.size() && builder_.status_.ok(); ++id) {
     if (at(id).kind == Kind::kRepeat) {

@@ -32,6 +32,8 @@ class GrammarCompiler {
   std::vector<Id> parts_of(Id id) const;
 
   std::vector<bool> holds(Property property) const;
+  // Of the rules that never come to an end, the last on a way from `rule`, which is one.
+  RuleId endless_rule(RuleId rule) const;
   // Makes the bodies of all repetitions match no empty text, and the texts of the grammar the same.
   void fill_rounds();
   Id without_empty(Id id);

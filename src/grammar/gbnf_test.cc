@@ -127,6 +127,7 @@ TEST(Gbnf, LeftRecursionIsRefused) {
 TEST(Gbnf, RulesThatNeverEndAreRefusedWhereNothingElseIsLeft) {
   expect_error("root ::= \"a\" root", "never comes to an end");
   expect_error("root ::= []", "never comes to an end");
+  expect_error("root ::= \"a\" b\nb ::= \"x\" c | \"y\" b\nc ::= []", "\"c\" matches no text");
   const Grammar grammar = gbnf("root ::= \"b\" | \"a\" forever\nforever ::= \"c\" forever");
   EXPECT_TRUE(accepts(grammar, "b"));
   EXPECT_FALSE(begins(grammar, "a"));

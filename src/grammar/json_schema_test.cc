@@ -192,7 +192,9 @@ TEST(JsonSchema, ConstantsAndEnumsAreWrittenAsJson) {
                {"2", "\"a\"", "[]"});
   expect_texts(R"({"type":"string","enum":["a",1]})", {"\"a\""}, {"1"});
   expect_texts(R"({"const":"x","enum":["x","y"]})", {"\"x\""}, {"\"y\""});
-  expect_refusal(R"({"enum":[]})", "never comes to an end");
+  expect_refusal(R"({"enum":[]})", "the schema, # matches no text");
+  expect_refusal(R"({"properties":{"a":{"items":{"enum":[]},"minItems":1}},"required":["a"]})",
+                 "the schema, #/properties/a/items matches no text");
   expect_refusal(R"({"enum":"a"})", "#/enum");
 }
 

@@ -315,7 +315,7 @@ Result<Grammar> GrammarCompiler::compile(RuleId root) {
   productive_ = holds(Property::kProductive);
   if (!productive_[builder_.rules_[root].expression])
     return invalid_argument("{} matches no text, as it never comes to an end",
-                            builder_.rules_[root].name);
+                            builder_.rules_[endless_rule(root)].name);
   choose_inlined();
   STRATA_ASSIGN(Automaton automaton, Lowering(*this).lower_rules(root));
   auto grammar = std::make_shared<const Automaton>(std::move(automaton));
