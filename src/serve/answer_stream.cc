@@ -20,7 +20,7 @@ AnswerStream::AnswerStream(AnswerSetup setup)
   for (std::int32_t i = 0; i < setup_.choices; ++i) {
     // Conversations bring calls of several answers back, which must differ.
     setup_.text.call_id_prefix = fmt::format("call_{:08x}{:08x}_", random(), random());
-    choices_.push_back({AnswerText(*setup_.tokenizer, setup_.text)});
+    choices_.push_back({.text = AnswerText(*setup_.tokenizer, setup_.text)});
   }
   for (const TokenId token : setup_.prompt) prompt_.push_back({token, {}});
   usage_.prompt_tokens = setup_.prompt_tokens;
@@ -79,7 +79,7 @@ void AnswerStream::on_start(const PromptStart& start, Clock::time_point time) {
   cached_.store(start.cached);
   difference_.store(start.first_difference);
   usage_.queued_seconds = start.queued_seconds;
-  setup_.metrics->request_started(start.queued_seconds, usage_.prompt_tokens, start.cached);
+  setup_.metrics->prompt_started(start.queued_seconds, usage_.prompt_tokens, start.cached);
 }
 
 void AnswerStream::on_prompt_logprobs(std::vector<LogProbability> logprobs) {
@@ -96,17 +96,17 @@ void AnswerStream::begin(ClientStream& client) {
 
 void AnswerStream::on_token(std::int32_t index, TokenId token, std::vector<LogProbability> logprobs,
                             Clock::time_point time, http::EventBatch& batch) {
-  if (over_) return;
+  Choice& choice = choices_[static_cast<std::size_t>(index)];
+  if (over_ || choice.ended) return;
   if (usage_.completion_tokens == 0) {
     first_token_ = time;
     usage_.prompt_seconds = seconds_between(start_, time);
-    setup_.metrics->first_token(seconds_between(setup_.arrival, time));
-  } else {
-    setup_.metrics->next_token(seconds_between(last_token_, time));
   }
-  Choice& choice = choices_[static_cast<std::size_t>(index)];
-  if (choice.ended) return;
-  last_token_ = time;
+  if (choice.tokens++ == 0)
+    setup_.metrics->first_token(seconds_between(setup_.arrival, time));
+  else
+    setup_.metrics->next_token(seconds_between(choice.last_token, time));
+  last_token_ = choice.last_token = time;
   made_.store(++usage_.completion_tokens);
   ClientStream client(setup_.exchange, batch);
   begin(client);
@@ -156,11 +156,15 @@ void AnswerStream::refuse(const Status& status, http::EventBatch& batch) {
 
 void AnswerStream::end_choice(std::int32_t index, FinishReason reason, ClientStream& client) {
   Choice& choice = choices_[static_cast<std::size_t>(index)];
-  choice.ended = true;
   const bool complete = reason == FinishReason::kStop && !choice.text.stopped();
   const AnswerDelta rest =
       choice.text.finish(complete ? Detokenizer::End::kComplete : Detokenizer::End::kCut);
-  if (!rest.error.ok()) return fail(Refusal(500, "tool_call_error", rest.error.message()), client);
+  if (!rest.error.ok()) {
+    fail(Refusal(500, "tool_call_error", rest.error.message()), client);
+    return cancel();
+  }
+  choice.ended = true;
+  count(choice, RequestEnd::kDone);
   Ending ending = reason == FinishReason::kStop ? Ending::kStop : Ending::kLength;
   if (ending == Ending::kStop && !choice.text.calls().empty()) ending = Ending::kToolCalls;
   setup_.writer->end_choice(index, ending, rest, choice.text, client);
@@ -181,11 +185,15 @@ void AnswerStream::fail(const Refusal& refusal, ClientStream& client) {
   close(gone ? RequestEnd::kDisconnected : RequestEnd::kFailed);
 }
 
+void AnswerStream::count(const Choice& choice, RequestEnd end) {
+  setup_.metrics->request_ended(end, seconds_between(setup_.arrival, Clock::now()), choice.tokens);
+}
+
 void AnswerStream::close(RequestEnd end) {
   over_ = true;
   closed_.store(true);
-  setup_.metrics->request_ended(end, seconds_between(setup_.arrival, Clock::now()),
-                                usage_.completion_tokens);
+  for (const Choice& choice : choices_)
+    if (!choice.ended) count(choice, end);
 }
 
 }  // namespace strata::serve

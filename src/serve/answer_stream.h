@@ -40,6 +40,8 @@ class AnswerStream {
  private:
   struct Choice {
     AnswerText text;
+    std::int32_t tokens = 0;
+    Clock::time_point last_token = {};
     bool ended = false;     // for the client
     bool finished = false;  // for the engine
   };
@@ -48,6 +50,7 @@ class AnswerStream {
   void end_choice(std::int32_t index, FinishReason reason, ClientStream& client);
   void end_if_all(Clock::time_point time, ClientStream& client);
   void fail(const Refusal& refusal, ClientStream& client);
+  void count(const Choice& choice, RequestEnd end);
   void close(RequestEnd end);
 
   AnswerSetup setup_;

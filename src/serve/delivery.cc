@@ -84,6 +84,9 @@ std::optional<Refusal> Delivery::submit(std::vector<AnswerPart> parts) {
     auto id = engine.submit(std::move(part.request), std::make_shared<EngineSink>(*this, stream));
     if (!id.ok()) {
       if (streams.empty()) return Refusal(id.status());
+      // The rest of the request counts too.
+      for (std::size_t i = streams.size(); i < parts.size(); ++i)
+        parts[i].setup.metrics->requests_refused(parts[i].setup.choices);
       cancel_all(streams);
       push({.stream = streams.front(), .kind = Event::Kind::kRefused, .status = id.status()}, true);
       return std::nullopt;
@@ -97,11 +100,15 @@ std::optional<Refusal> Delivery::submit(std::vector<AnswerPart> parts) {
   return std::nullopt;
 }
 
-// Streams that are over go when others come, but for the last few.
 void Delivery::remember(const std::shared_ptr<AnswerStream>& stream) {
-  constexpr std::size_t kKept = 16;
   const std::lock_guard lock(mutex_);
   streams_.push_back(stream);
+  forget_old();
+}
+
+// Of streams that are over the last few stay.
+void Delivery::forget_old() {
+  constexpr std::size_t kKept = 16;
   std::size_t over = static_cast<std::size_t>(
       std::ranges::count_if(streams_, [](const auto& each) { return each->is_over(); }));
   std::erase_if(streams_, [&](const auto& each) {
@@ -115,6 +122,7 @@ std::vector<SlotInfo> Delivery::slots() {
   std::deque<std::shared_ptr<AnswerStream>> streams;
   {
     const std::lock_guard lock(mutex_);
+    forget_old();
     streams = streams_;
   }
   std::vector<SlotInfo> out;

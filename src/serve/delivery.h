@@ -123,7 +123,7 @@ class Delivery {
   // it refuses another, the first's fail() is, and all are cancelled.
   std::optional<Refusal> submit(std::vector<AnswerPart> parts);
 
-  // The requests under way, and the last few that ended.
+  // The requests under way, and the last 16 that ended.
   std::vector<SlotInfo> slots();
 
   // For EngineOptions.
@@ -135,6 +135,7 @@ class Delivery {
 
   void push(Event event, bool wake);
   void remember(const std::shared_ptr<AnswerStream>& stream);
+  void forget_old();  // REQUIRES: mutex_ is held
   void loop();
 
   std::mutex mutex_;

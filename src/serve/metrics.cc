@@ -51,23 +51,23 @@ double Histogram::quantile(double share) const {
   return bounds_.back();
 }
 
-void Metrics::request_arrived() {
+void Metrics::requests_arrived(std::int64_t count) {
   const std::lock_guard lock(mutex_);
-  ++counts_.arrived;
+  counts_.arrived += static_cast<std::uint64_t>(count);
 }
 
-void Metrics::request_refused() {
+void Metrics::requests_refused(std::int64_t count) {
   const std::lock_guard lock(mutex_);
-  ++counts_.refused;
+  counts_.refused += static_cast<std::uint64_t>(count);
 }
 
-void Metrics::request_abandoned() {
+void Metrics::requests_abandoned(std::int64_t count) {
   const std::lock_guard lock(mutex_);
-  ++counts_.disconnected;
+  counts_.disconnected += static_cast<std::uint64_t>(count);
 }
 
-void Metrics::request_started(double queued_seconds, std::int64_t prompt_tokens,
-                              std::int64_t cached) {
+void Metrics::prompt_started(double queued_seconds, std::int64_t prompt_tokens,
+                             std::int64_t cached) {
   const std::lock_guard lock(mutex_);
   queued_.add(queued_seconds);
   prompt_.add(static_cast<double>(prompt_tokens));
@@ -120,14 +120,14 @@ std::string Metrics::text() const {
             next_token_);
   histogram("vllm:e2e_request_latency_seconds", "From a request to the end of its answer.",
             end_to_end_);
-  histogram("vllm:request_queue_time_seconds", "From a request to the start of its prompt.",
+  histogram("vllm:request_queue_time_seconds", "From a request to the start of each prompt.",
             queued_);
   histogram("vllm:request_prompt_tokens", "Tokens of a prompt.", prompt_);
   histogram("vllm:request_generation_tokens", "Tokens of an answer.", completion_);
   const auto counter = [&](std::string_view name, std::string_view help, std::uint64_t value) {
     out += metric_line(name, "counter", help, "", static_cast<double>(value));
   };
-  counter("strata:requests_total", "Requests for answers.", counts_.arrived);
+  counter("strata:requests_total", "Requests: each choice of each prompt is one.", counts_.arrived);
   counter("strata:requests_refused_total", "Of these, refused before they started.",
           counts_.refused);
   counter("vllm:request_success_total", "Requests whose answers are complete.", counts_.done);

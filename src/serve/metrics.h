@@ -1,5 +1,6 @@
 // Counters and distributions of the server, in the text format of Prometheus. Names are vLLM's
-// where it has one for the same thing.
+// where it has one for the same thing, and mean the same: each choice of each prompt is a request.
+// Choices share a prompt, which is computed once: what concerns prompts counts once for each.
 #pragma once
 
 #include <array>
@@ -37,10 +38,10 @@ class Histogram {
 // Thread-safe.
 class Metrics {
  public:
-  void request_arrived();
-  void request_refused();
-  void request_abandoned();  // by its client, before it reached an engine
-  void request_started(double queued_seconds, std::int64_t prompt_tokens, std::int64_t cached);
+  void requests_arrived(std::int64_t count);
+  void requests_refused(std::int64_t count);
+  void requests_abandoned(std::int64_t count);  // by their client, before they reached an engine
+  void prompt_started(double queued_seconds, std::int64_t prompt_tokens, std::int64_t cached);
   void first_token(double seconds);
   void next_token(double seconds);
   void request_ended(RequestEnd end, double seconds, std::int64_t completion_tokens);

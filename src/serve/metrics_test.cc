@@ -30,10 +30,11 @@ TEST(Histogram, EstimatesQuantilesWithinTheirBounds) {
 
 TEST(Metrics, CountEachRequestOnce) {
   Metrics metrics;
-  for (int i = 0; i < 5; ++i) metrics.request_arrived();
-  metrics.request_refused();
-  metrics.request_abandoned();
-  for (int i = 0; i < 3; ++i) metrics.request_started(0.5, 10, 4);
+  metrics.requests_arrived(2);
+  metrics.requests_arrived(3);
+  metrics.requests_refused(1);
+  metrics.requests_abandoned(1);
+  for (int i = 0; i < 3; ++i) metrics.prompt_started(0.5, 10, 4);
   metrics.request_ended(RequestEnd::kDone, 2, 7);
   metrics.request_ended(RequestEnd::kFailed, 2, 1);
   metrics.request_ended(RequestEnd::kDisconnected, 2, 2);

@@ -59,6 +59,12 @@ struct Work {
   ExchangePtr exchange;
 };
 
+std::int64_t answers_of(const std::vector<Generation>& generations) {
+  std::int64_t answers = 0;
+  for (const Generation& each : generations) answers += each.choices;
+  return answers;
+}
+
 // Everything that can be wrong with a request is found before any part of it is submitted.
 std::optional<Refusal> submit(Metrics& metrics, const std::shared_ptr<ModelLease>& lease,
                               Work& work) {
@@ -97,7 +103,7 @@ std::optional<Refusal> submit(Metrics& metrics, const std::shared_ptr<ModelLease
 
 // Tells the client, unless it is gone.
 void refuse(Metrics& metrics, const Work& work, const Refusal& refusal) {
-  metrics.request_refused();
+  metrics.requests_refused(answers_of(work.generations));
   work.exchange->respond(work.form.refuse(refusal));
 }
 
@@ -106,20 +112,20 @@ void refuse(Metrics& metrics, const Work& work, const Refusal& refusal) {
 void Service::neutralize(Generation& generation) const {
   const std::size_t lines = facts_.noise.apply(generation.messages);
   if (lines > 0)
-    generation.warnings.push_back(
-        fmt::format("{} line{} of the system prompt left out, as the server's --neutralize says",
-                    lines, lines == 1 ? " was" : "s were"));
+    generation.warnings.push_back(fmt::format(
+        "{} of the system prompt {} left out, as the server's --neutralize says",
+        lines == 1 ? "1 line" : fmt::format("{} lines", lines), lines == 1 ? "was" : "were"));
 }
 
 void Service::answer(std::vector<Generation> generations, AnswerForm form, ExchangePtr exchange) {
-  metrics_.request_arrived();
+  metrics_.requests_arrived(answers_of(generations));
   for (Generation& generation : generations) neutralize(generation);
   const std::string name = generations.front().model;
   const auto keep_alive = generations.front().keep_alive;
   const auto work =
       std::make_shared<Work>(Work{std::move(generations), std::move(form), std::move(exchange)});
   models_.acquire(name, keep_alive, [this, work](Answer<std::shared_ptr<ModelLease>> leased) {
-    if (work->exchange->closed()) return metrics_.request_abandoned();
+    if (work->exchange->closed()) return metrics_.requests_abandoned(answers_of(work->generations));
     if (!leased.ok()) return refuse(metrics_, *work, leased.status());
     if (const auto refusal = submit(metrics_, *leased, *work)) refuse(metrics_, *work, *refusal);
   });
