@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/printable.h"
@@ -11,7 +12,6 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kMostDepth = 128;
 constexpr std::size_t kMostWarnings = 16;
 
 bool asks_for_nothing(const json::value& value) {
@@ -31,18 +31,6 @@ bool asks_for_nothing(const json::value& value) {
 }  // namespace
 
 std::string text_of(const json::string& text) { return {text.data(), text.size()}; }
-
-Answer<json::object> parse_body(std::string_view body) {
-  json::parse_options options;
-  options.max_depth = kMostDepth;
-  boost::system::error_code error;
-  json::value value = json::parse({body.data(), body.size()}, error, {}, options);
-  if (error == json::error::too_deep)
-    return invalid_argument("the body is JSON of more than {} levels", kMostDepth);
-  if (error) return invalid_argument("the body is not valid JSON: {}", error.message());
-  if (!value.is_object()) return invalid_argument("the body must be a JSON object");
-  return std::move(value.as_object());
-}
 
 Refusal Fields::wrong(std::string_view name, std::string_view what) const {
   return wrong_field(path_ + std::string(name), what);
@@ -105,6 +93,13 @@ Answer<const json::array*> Fields::array(std::string_view name) {
   return found == nullptr ? nullptr : found->if_array();
 }
 
+Answer<std::optional<std::string>> Fields::word(std::string_view name,
+                                                std::initializer_list<std::string_view> words) {
+  STRATA_ASSIGN(auto found, text(name));
+  if (!found || std::ranges::find(words, *found) != words.end()) return found;
+  return wrong(name, fmt::format("must be one of {}", fmt::join(words, ", ")));
+}
+
 Answer<std::vector<std::string>> Fields::texts(std::string_view name, std::size_t most) {
   const json::value* found = value(name);
   std::vector<std::string> out;
@@ -132,18 +127,49 @@ std::optional<Refusal> Fields::refuse(std::initializer_list<std::string_view> na
   return std::nullopt;
 }
 
-std::vector<std::string> Fields::warnings() const {
-  std::vector<std::string> out;
-  for (const auto& member : object_) {
-    if (known_.contains(std::string_view(member.key()))) continue;
-    if (out.size() == kMostWarnings) {
-      out.push_back("more fields are unknown and were ignored");
-      break;
-    }
-    out.push_back(fmt::format("`{}{}` is unknown and was ignored", path_,
-                              printable(std::string_view(member.key()), 80)));
+void Fields::add_warning(std::string warning) {
+  if (warnings_.size() < kMostWarnings)
+    warnings_.push_back(std::move(warning));
+  else if (warnings_.size() == kMostWarnings)
+    warnings_.emplace_back("there is more to warn of");
+}
+
+void Fields::warn(std::string_view name, std::string_view what) {
+  add_warning(fmt::format("`{}{}` {}", path_, name, what));
+}
+
+void Fields::look_into(std::string_view name, const Shape& shape) {
+  if (const json::value* found = value(name)) look_at(*found, shape, path_ + std::string(name));
+}
+
+void Fields::look_at(const json::value& value, const Shape& shape, const std::string& path) {
+  if (const json::array* list = value.if_array()) {
+    for (std::size_t i = 0; i < list->size(); ++i)
+      if ((*list)[i].is_object()) look_at((*list)[i], shape, fmt::format("{}[{}]", path, i));
+    return;
   }
-  return out;
+  const json::object* object = value.if_object();
+  if (object == nullptr) return;
+  for (const auto& member : *object) {
+    const std::string_view name = member.key();
+    const auto* const known = std::ranges::find(shape.members, name, &Shape::Member::name);
+    const std::string place = fmt::format("{}.{}", path, printable(name, 80));
+    if (warnings_.size() > kMostWarnings) return;
+    if (name.empty() || known == std::end(shape.members))
+      add_warning(fmt::format(
+          "`{}` is unknown{}", place,
+          shape.in_template ? ": only the chat template may know it" : " and was ignored"));
+    else if (known->inside != nullptr)
+      look_at(member.value(), *known->inside, place);
+  }
+}
+
+std::vector<std::string> Fields::warnings() const {
+  Fields all = *this;
+  for (const auto& member : object_)
+    if (!known_.contains(std::string_view(member.key())))
+      all.warn(printable(std::string_view(member.key()), 80), "is unknown and was ignored");
+  return all.warnings_;
 }
 
 }  // namespace strata::serve

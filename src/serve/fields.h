@@ -14,10 +14,17 @@
 
 namespace strata::serve {
 
-// The object that a body is. 400 for anything else, and beyond 128 levels.
-Answer<boost::json::object> parse_body(std::string_view body);
-
 std::string text_of(const boost::json::string& text);
+
+// The members that an object may have, and those of the objects in it.
+struct Shape {
+  struct Member {
+    std::string_view name;
+    const Shape* inside = nullptr;  // of the object that it holds, or of those in its list
+  };
+  Member members[16] = {};   // those without a name are none
+  bool in_template = false;  // the chat template gets the object as it came
+};
 
 // null counts as absent. Errors are 400 and name the field.
 class Fields {
@@ -40,6 +47,9 @@ class Fields {
     if (!result.ok()) return wrong_field(path_ + std::string(name), result.status());
     return std::move(result).value();
   }
+  // A text that is one of `words`.
+  Answer<std::optional<std::string>> word(std::string_view name,
+                                          std::initializer_list<std::string_view> words);
   // A text or a list of texts.
   Answer<std::vector<std::string>> texts(std::string_view name, std::size_t most);
 
@@ -48,15 +58,24 @@ class Fields {
   // Known members without support: an error unless they ask for nothing (false, 0, "", [], {}).
   std::optional<Refusal> refuse(std::initializer_list<std::string_view> names);
 
-  // A sentence for each member that nobody asked for.
+  // What the object of this name, or the objects of its list, have beyond `shape` is unknown too.
+  void look_into(std::string_view name, const Shape& shape);
+  // That what a member asks for does not come: `what` goes behind its name.
+  void warn(std::string_view name, std::string_view what);
+  void add_warning(std::string warning);
+
+  // What warn() was told, and a sentence for each member that nobody asked for.
   std::vector<std::string> warnings() const;
 
   Refusal wrong(std::string_view name, std::string_view what) const;
 
  private:
+  void look_at(const boost::json::value& value, const Shape& shape, const std::string& path);
+
   const boost::json::object& object_;
   std::string path_;
   std::set<std::string, std::less<>> known_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace strata::serve

@@ -16,25 +16,6 @@ json::object object_of(std::string_view text) {
   return json::parse({text.data(), text.size()}).as_object();
 }
 
-TEST(Body, IsAnObjectOrRefused) {
-  EXPECT_TRUE(parse_body("{}").ok());
-  for (const char* const body : {"", "{:", "[]", "5", "\"x\"", "true", "null", "{\"a\":1}x",
-                                 "{\"a\":\"\xff\"}", "{'a':1}"}) {
-    const auto parsed = parse_body(body);
-    ASSERT_FALSE(parsed.ok()) << body;
-    EXPECT_EQ(parsed.status().http_status, 400) << body;
-    EXPECT_THAT(parsed.status().message, HasSubstr("JSON")) << body;
-  }
-}
-
-TEST(Body, HasALimitedDepth) {
-  std::string deep;
-  for (int i = 0; i < 100'000; ++i) deep += "{\"a\":";
-  const auto parsed = parse_body(deep);
-  ASSERT_FALSE(parsed.ok());
-  EXPECT_THAT(parsed.status().message, HasSubstr("128 levels"));
-}
-
 TEST(Fields, ReadTheirKindAndNothingElse) {
   const json::object object =
       object_of(R"({"text": "x", "number": 1.5, "whole": 3, "exact": 3.0, "yes": true, "null": null,
@@ -101,6 +82,44 @@ TEST(Fields, LimitTheNumberOfWarnings) {
   json::object object;
   for (int i = 0; i < 1000; ++i) object[std::to_string(i)] = i;
   EXPECT_THAT(Fields(object).warnings(), SizeIs(17));
+  static constexpr Shape kNothing{};
+  const json::object outer = {{"list", json::array(1000, object)}};
+  Fields fields(outer);
+  fields.look_into("list", kNothing);
+  EXPECT_THAT(fields.warnings(), SizeIs(17));
+}
+
+TEST(Fields, AreWordsOfAList) {
+  const json::object object = object_of(R"({"good": "high", "bad": "higher", "number": 1})");
+  Fields fields(object, "at.");
+  EXPECT_EQ(**fields.word("good", {"low", "high"}), "high");
+  EXPECT_FALSE(fields.word("absent", {"low"})->has_value());
+  EXPECT_EQ(fields.word("bad", {"low", "high"}).status().message,
+            "`at.bad` must be one of low, high");
+  EXPECT_FALSE(fields.word("number", {"1"}).ok());
+}
+
+TEST(Fields, NameWhatIsUnknownInTheObjectsBelow) {
+  static constexpr Shape kInner{{{"a"}}};
+  static constexpr Shape kOuter{{{"inner", &kInner}, {"free"}}, true};
+  const json::object object = object_of(
+      R"({"list": [{"inner": {"a": 1, "b": 2}}, 5, {"c": 3, "free": {"d": 4}}],
+          "one": {"inner": [{"a": 1}, {"e": {}}]}, "text": "x"})");
+  Fields fields(object);
+  for (const char* const name : {"list", "one", "text", "absent"}) fields.look_into(name, kOuter);
+  EXPECT_THAT(fields.warnings(),
+              ElementsAre("`list[0].inner.b` is unknown and was ignored",
+                          "`list[2].c` is unknown: only the chat template may know it",
+                          "`one.inner[1].e` is unknown and was ignored"));
+}
+
+TEST(Fields, SayWhatHasNoEffect) {
+  const json::object object = object_of(R"({"a": 1, "b": 2})");
+  Fields fields(object, "at.");
+  (void)fields.value("a");
+  fields.warn("a", "has no effect");
+  EXPECT_THAT(fields.warnings(),
+              ElementsAre("`at.a` has no effect", "`at.b` is unknown and was ignored"));
 }
 
 TEST(Fields, RefuseWhatIsNotSupportedUnlessItAsksForNothing) {

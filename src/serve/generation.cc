@@ -32,6 +32,7 @@ Refusal exceeds_context(const Generation& generation, std::size_t tokens, std::i
                   "an answer; shorten it or start the server with a larger --context",
                   at_least ? "at least " : "", tokens, context),
       prompt_field(generation));
+  refusal.code = "context_length_exceeded";
   refusal.details = {{"n_prompt_tokens", tokens}, {"n_ctx", context}};
   return refusal;
 }
@@ -115,6 +116,16 @@ void take_sampling(Fields& fields, const json::object& object, Generation& gener
   take(kBreakers);
 }
 
+Answer<std::vector<RenderedSpan>> render_chat(const ServedModel& model,
+                                              const Generation& generation) {
+  if (model.chat() == nullptr)
+    return unsupported("the model {} has no chat template, so it takes completions only",
+                       model.file().name);
+  auto rendered = model.chat()->render(inputs_of(model, generation));
+  if (!rendered.ok()) return wrong_field("messages", rendered.status());
+  return std::move(rendered).value();
+}
+
 Answer<Prompt> prompt_of(const ServedModel& model, const Generation& generation) {
   const std::int32_t context = model.engine().context();
   switch (generation.source) {
@@ -133,17 +144,13 @@ Answer<Prompt> prompt_of(const ServedModel& model, const Generation& generation)
     }
     case Generation::Source::kMessages: break;
   }
-  if (model.chat() == nullptr)
-    return unsupported("the model {} has no chat template, so it takes completions only",
-                       model.file().name);
-  const auto rendered = model.chat()->render(inputs_of(model, generation));
-  if (!rendered.ok()) return wrong_field("messages", rendered.status());
+  STRATA_ASSIGN(const auto rendered, render_chat(model, generation));
   std::size_t bytes = 0;
-  for (const RenderedSpan& span : *rendered) bytes += span.text.size();
+  for (const RenderedSpan& span : rendered) bytes += span.text.size();
   const std::size_t least = model.prompts().least_tokens(bytes);
   if (least > static_cast<std::size_t>(context))
     return exceeds_context(generation, least, context, true);
-  STRATA_ASSIGN(Prompt prompt, model.prompts().chat(*rendered));
+  STRATA_ASSIGN(Prompt prompt, model.prompts().chat(rendered));
   return prompt;
 }
 

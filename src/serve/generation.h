@@ -78,6 +78,9 @@ struct Prepared {
 };
 Answer<Prepared> prepare(const ServedModel& model, Generation generation);
 
+// What the template makes of the messages. REQUIRES: there are some.
+Answer<std::vector<RenderedSpan>> render_chat(const ServedModel& model,
+                                              const Generation& generation);
 // The prompt alone.
 Answer<Prompt> prompt_of(const ServedModel& model, const Generation& generation);
 

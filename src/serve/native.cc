@@ -4,10 +4,11 @@
 #include <boost/json.hpp>
 
 #include "base/printable.h"
+#include "serve/body.h"
+#include "serve/chat_fields.h"
 #include "serve/json_response.h"
 #include "serve/openai_writer.h"
 #include "serve/service.h"
-#include "text/messages.h"
 
 namespace strata::serve {
 namespace {
@@ -122,23 +123,27 @@ void slots(Service& service, const Router::Call& call) {
 }
 
 // What a path needs a loaded model for.
-using WithModel = std::function<Answer<json::object>(const ServedModel&, const json::object&)>;
+using WithModel = std::function<Answer<json::object>(const ServedModel&, Fields&)>;
 
 void with_model(Service& service, const Router::Call& call, WithModel work) {
   auto body = parse_body(call.request.body);
   if (!body.ok()) return call.exchange->respond(openai_error(body.status()));
-  Fields fields(*body);
+  const auto object = std::make_shared<json::object>(std::move(*body));
+  Fields fields(*object);
   const auto name = fields.text("model");
   if (!name.ok()) return call.exchange->respond(openai_error(name.status()));
-  const auto object = std::make_shared<json::object>(std::move(*body));
-  service.models().acquire(
-      name->value_or(""), std::nullopt,
-      [object, work = std::move(work),
-       exchange = call.exchange](const Answer<std::shared_ptr<ModelLease>>& leased) {
-        if (!leased.ok()) return exchange->respond(openai_error(leased.status()));
-        const auto answer = work((*leased)->model(), *object);
-        exchange->respond(answer.ok() ? json_response(*answer) : openai_error(answer.status()));
-      });
+  service.models().acquire(name->value_or(""), std::nullopt,
+                           [object, fields, work = std::move(work), exchange = call.exchange](
+                               const Answer<std::shared_ptr<ModelLease>>& leased) mutable {
+                             if (!leased.ok())
+                               return exchange->respond(openai_error(leased.status()));
+                             auto answer = work((*leased)->model(), fields);
+                             if (!answer.ok())
+                               return exchange->respond(openai_error(answer.status()));
+                             if (const auto warnings = fields.warnings(); !warnings.empty())
+                               (*answer)["warnings"] = json::value_from(warnings);
+                             exchange->respond(json_response(*answer));
+                           });
 }
 
 json::array tokens_json(const std::vector<TokenId>& tokens) {
@@ -147,8 +152,7 @@ json::array tokens_json(const std::vector<TokenId>& tokens) {
   return out;
 }
 
-Answer<json::object> tokenize(const ServedModel& model, const json::object& body) {
-  Fields fields(body);
+Answer<json::object> tokenize(const ServedModel& model, Fields& fields) {
   STRATA_ASSIGN(const auto content, fields.text("content"));
   if (!content) return fields.wrong("content", "is missing");
   STRATA_ASSIGN(const auto special, fields.boolean("add_special"));
@@ -159,8 +163,7 @@ Answer<json::object> tokenize(const ServedModel& model, const json::object& body
   return json::object{{"tokens", tokens_json(tokens)}};
 }
 
-Answer<json::object> detokenize(const ServedModel& model, const json::object& body) {
-  Fields fields(body);
+Answer<json::object> detokenize(const ServedModel& model, Fields& fields) {
   STRATA_ASSIGN(const json::array* list, fields.array("tokens"));
   if (list == nullptr) return fields.wrong("tokens", "is missing");
   std::vector<TokenId> tokens;
@@ -175,22 +178,20 @@ Answer<json::object> detokenize(const ServedModel& model, const json::object& bo
   return json::object{{"content", replace_invalid_utf8(text)}};
 }
 
-Answer<json::object> apply_template(const ServedModel& model, const json::object& body) {
-  if (model.chat() == nullptr) return unsupported("the model has no chat template");
-  Fields fields(body);
-  const json::value* messages = fields.value("messages");
-  if (messages == nullptr) return fields.wrong("messages", "is missing");
+// As a chat would be rendered.
+Answer<json::object> apply_template(const Service& service, const ServedModel& model,
+                                    Fields& fields) {
+  Generation generation;
+  if (fields.value("messages") == nullptr) return fields.wrong("messages", "is missing");
+  STRATA_CHECK(take_messages(fields, generation));
+  STRATA_CHECK(take_tools(fields, generation));
   STRATA_ASSIGN(const json::object* more, fields.object("chat_template_kwargs"));
-  ChatInputs inputs = more == nullptr ? ChatInputs() : *more;
-  STRATA_ASSIGN(inputs["messages"], read_messages(*messages));
-  if (const json::value* tools = fields.value("tools")) {
-    STRATA_TRY(read_tools(*tools).status());
-    inputs["tools"] = *tools;
-  }
-  inputs["add_generation_prompt"] = true;
-  inputs["now"] = local_time();
-  STRATA_ASSIGN(const auto rendered, model.chat()->render(inputs));
-  return json::object{{"prompt", replace_invalid_utf8(jinja::join(rendered))}};
+  if (more != nullptr) generation.template_inputs = *more;
+  service.neutralize(generation);
+  STRATA_ASSIGN(const auto rendered, render_chat(model, generation));
+  json::object out{{"prompt", replace_invalid_utf8(jinja::join(rendered))}};
+  for (const std::string& warning : generation.warnings) fields.add_warning(warning);
+  return out;
 }
 
 }  // namespace
@@ -206,7 +207,9 @@ void add_native(Router& router, Service& service) {
   router.add("GET", "/slots", [&service](const Router::Call& call) { slots(service, call); });
   for (const auto& each : {std::pair<const char*, WithModel>{"/tokenize", tokenize},
                            {"/detokenize", detokenize},
-                           {"/apply-template", apply_template}})
+                           {"/apply-template", [&service](const ServedModel&model, Fields&fields) {
+                              return apply_template(service, model, fields);
+                            }}})
     router.add("POST", each.first, [&service, work = each.second](const Router::Call& call) {
       with_model(service, call, work);
     });

@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "gguf/manifest.h"
+#include "serve/body.h"
 #include "serve/json_response.h"
 #include "serve/ollama_request.h"
 #include "serve/service.h"
@@ -255,7 +256,7 @@ Answer<json::object> show(Service& service, std::string_view body) {
   STRATA_ASSIGN(const std::string name, model_name(fields));
   STRATA_ASSIGN(const auto verbose, fields.boolean("verbose"));
   const auto status = service.models().find(name);
-  if (!status) return Refusal(404, "not_found_error", "there is no such model here", "model");
+  if (!status) return unknown_model(name);
   STRATA_ASSIGN(const ModelManifest manifest, ModelManifest::open(status->file.path));
   json::object out{{"details", details_of(status->file)}};
   const auto source = manifest.metadata().get_string("tokenizer.chat_template");

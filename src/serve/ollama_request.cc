@@ -1,11 +1,10 @@
 #include "serve/ollama_request.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <limits>
 
-#include "text/messages.h"
+#include "serve/body.h"
+#include "serve/chat_fields.h"
 
 namespace strata::serve {
 namespace {
@@ -51,8 +50,7 @@ std::optional<Refusal> read_options(Fields& fields, Generation& generation) {
        {"num_ctx", "num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap",
         "use_mlock", "low_vram", "numa", "penalize_newline", "f16_kv", "vocab_only", "tfs_z"})
     if (inner.value(name) != nullptr)
-      generation.warnings.push_back(
-          fmt::format("`options.{}` has no effect: the server's own settings hold", name));
+      inner.warn(name, "has no effect: the server's own settings hold");
   for (std::string& warning : inner.warnings()) generation.warnings.push_back(std::move(warning));
   return std::nullopt;
 }
@@ -84,9 +82,11 @@ std::optional<Refusal> read_think(Fields& fields, Generation& generation) {
     generation.think = *on;
     return std::nullopt;
   }
-  if (!think->is_string()) return fields.wrong("think", "must be true, false or a level");
+  const json::string* level = think->if_string();
+  if (level == nullptr || (*level != "low" && *level != "medium" && *level != "high"))
+    return fields.wrong("think", "must be true, false, low, medium or high");
   generation.think = true;
-  generation.template_inputs["reasoning_effort"] = *think;
+  generation.template_inputs["reasoning_effort"] = *level;
   return std::nullopt;
 }
 
@@ -145,13 +145,8 @@ Answer<OllamaRequest> read_ollama_chat(std::string_view body) {
   const json::value* messages = fields.value("messages");
   const bool none = messages == nullptr || (messages->is_array() && messages->get_array().empty());
   out.load_only = none;
-  if (!none) {
-    STRATA_ASSIGN(generation.messages, fields.checked("messages", read_messages(*messages)));
-  }
-  if (const json::value* tools = fields.value("tools")) {
-    STRATA_ASSIGN(generation.tools, fields.checked("tools", read_tools(*tools)));
-    generation.tool_list = *tools;
-  }
+  if (!none) STRATA_CHECK(take_messages(fields, generation));
+  STRATA_CHECK(take_tools(fields, generation));
   STRATA_CHECK(fields.refuse({"template"}));
   add_warnings(fields, generation);
   return out;

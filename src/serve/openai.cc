@@ -63,9 +63,7 @@ void add_openai(Router& router, Service& service) {
   });
   router.add("GET", "/v1/models/*", [&service](const Router::Call& call) {
     const auto status = service.models().find(call.rest);
-    if (!status)
-      return call.exchange->respond(
-          openai_error(Refusal(404, "not_found_error", "there is no such model here", "model")));
+    if (!status) return call.exchange->respond(openai_error(unknown_model(call.rest)));
     call.exchange->respond(json_response(model_json(*status)));
   });
 }

@@ -4,7 +4,8 @@
 #include <charconv>
 #include <limits>
 
-#include "text/messages.h"
+#include "serve/body.h"
+#include "serve/chat_fields.h"
 
 namespace strata::serve {
 namespace {
@@ -16,8 +17,15 @@ constexpr std::int64_t kMostChoices = 128;
 constexpr std::size_t kMostStops = 64;
 constexpr std::size_t kMostPrompts = 256;
 constexpr std::size_t kMostBiases = 4096;
+constexpr std::size_t kMostModalities = 8;
 constexpr std::int64_t kMostPriority = 1 << 20;
 constexpr const char* kFormat = "response_format";
+
+constexpr Shape kStreamOptions{{{"include_usage"}}};
+constexpr Shape kJsonSchema{{{"name"}, {"description"}, {"schema"}, {"strict"}}};
+constexpr Shape kFormatShape{{{"type"}, {"schema"}, {"json_schema", &kJsonSchema}}};
+constexpr Shape kNamedFunction{{{"name"}}};
+constexpr Shape kToolChoice{{{"type"}, {"function", &kNamedFunction}}};
 
 std::optional<Refusal> read_logit_bias(Fields& fields, Generation& generation) {
   STRATA_ASSIGN(const auto bias, fields.object("logit_bias"));
@@ -50,6 +58,7 @@ std::optional<Refusal> read_format(Fields& fields, Generation& generation) {
     generation.format = {OutputFormat::Kind::kGrammar, {}, *grammar, "grammar"};
   STRATA_ASSIGN(const auto format, fields.object(kFormat));
   if (format == nullptr) return std::nullopt;
+  fields.look_into(kFormat, kFormatShape);
   Fields inner(*format, "response_format.");
   STRATA_ASSIGN(const auto type, inner.text("type"));
   const std::string kind = type.value_or("");
@@ -80,6 +89,7 @@ std::optional<Refusal> read_common(Fields& fields, const json::object& object, O
   out.stream = stream.value_or(false);
   STRATA_ASSIGN(const auto options, fields.object("stream_options"));
   if (options != nullptr) {
+    fields.look_into("stream_options", kStreamOptions);
     Fields inner(*options, "stream_options.");
     STRATA_ASSIGN(const auto usage, inner.boolean("include_usage"));
     out.include_usage = usage.value_or(false);
@@ -104,6 +114,7 @@ std::optional<Refusal> read_common(Fields& fields, const json::object& object, O
 std::optional<Refusal> read_tool_choice(Fields& fields, Generation& generation) {
   const json::value* choice = fields.value("tool_choice");
   if (choice == nullptr) return std::nullopt;
+  fields.look_into("tool_choice", kToolChoice);
   ToolChoice& out = generation.tool_choice;
   if (const json::string* word = choice->if_string()) {
     if (*word == "none")
@@ -130,10 +141,7 @@ std::optional<Refusal> read_tool_choice(Fields& fields, Generation& generation) 
 }
 
 std::optional<Refusal> read_tools_of(Fields& fields, Generation& generation) {
-  if (const json::value* tools = fields.value("tools")) {
-    STRATA_ASSIGN(generation.tools, fields.checked("tools", read_tools(*tools)));
-    generation.tool_list = *tools;
-  }
+  STRATA_CHECK(take_tools(fields, generation));
   STRATA_ASSIGN(const auto parallel, fields.boolean("parallel_tool_calls"));
   generation.parallel_tools = parallel.value_or(true);
   return read_tool_choice(fields, generation);
@@ -143,11 +151,30 @@ std::optional<Refusal> read_thinking(Fields& fields, Generation& generation) {
   STRATA_ASSIGN(const auto inputs, fields.object("chat_template_kwargs"));
   if (inputs != nullptr) generation.template_inputs = *inputs;
   STRATA_ASSIGN(generation.think, fields.boolean("think"));
-  STRATA_ASSIGN(const auto effort, fields.text("reasoning_effort"));
+  STRATA_ASSIGN(const auto effort, fields.word("reasoning_effort", {"none", "minimal", "low",
+                                                                    "medium", "high", "xhigh"}));
   if (!effort) return std::nullopt;
   generation.think = *effort != "none";
   generation.template_inputs["reasoning_effort"] = *effort;
   return std::nullopt;
+}
+
+// What OpenAI's service does and this program does not.
+std::optional<Refusal> read_service(Fields& fields) {
+  STRATA_ASSIGN(const auto modalities, fields.texts("modalities", kMostModalities));
+  for (const std::string& each : modalities)
+    if (each != "text") return fields.wrong("modalities", "may name text only");
+  STRATA_ASSIGN(const auto tier,
+                fields.word("service_tier", {"auto", "default", "flex", "scale", "priority"}));
+  if (tier && *tier != "auto" && *tier != "default")
+    fields.warn("service_tier", "has no effect here: there is one tier");
+  STRATA_ASSIGN(const auto verbosity, fields.word("verbosity", {"low", "medium", "high"}));
+  if (verbosity && *verbosity != "medium")
+    fields.warn("verbosity", "has no effect: no model here can be told");
+  STRATA_ASSIGN(const auto store, fields.boolean("store"));
+  if (store.value_or(false)) fields.warn("store", "has no effect: nothing is stored here");
+  fields.accept({"metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"});
+  return fields.refuse({"audio", "prediction", "web_search_options", "functions", "function_call"});
 }
 
 std::optional<Refusal> read_chat_logprobs(Fields& fields, OpenAiRequest& out,
@@ -206,18 +233,14 @@ Answer<OpenAiRequest> read_chat_request(std::string_view body) {
   OpenAiRequest out;
   Generation generation;
   STRATA_CHECK(read_common(fields, object, out, generation));
-  const json::value* messages = fields.value("messages");
-  if (messages == nullptr) return fields.wrong("messages", "is missing");
-  STRATA_ASSIGN(generation.messages, fields.checked("messages", read_messages(*messages)));
+  if (fields.value("messages") == nullptr) return fields.wrong("messages", "is missing");
+  STRATA_CHECK(take_messages(fields, generation));
   STRATA_CHECK(read_tools_of(fields, generation));
   STRATA_CHECK(read_thinking(fields, generation));
   STRATA_CHECK(read_chat_logprobs(fields, out, generation));
   STRATA_ASSIGN(const std::int32_t most, tokens_of(fields, "max_tokens", -1));
   STRATA_ASSIGN(generation.max_tokens, tokens_of(fields, "max_completion_tokens", most));
-  fields.accept({"metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
-                 "prompt_cache_retention", "verbosity", "modalities"});
-  STRATA_CHECK(
-      fields.refuse({"audio", "prediction", "web_search_options", "functions", "function_call"}));
+  STRATA_CHECK(read_service(fields));
   generation.warnings = fields.warnings();
   out.generations.push_back(std::move(generation));
   return out;

@@ -309,7 +309,7 @@ http::HttpResponse openai_error(const Refusal& refusal) {
   error["message"] = replace_invalid_utf8(refusal.message);
   error["type"] = refusal.type;
   error["param"] = refusal.field.empty() ? json::value(nullptr) : json::value(refusal.field);
-  error["code"] = refusal.http_status;
+  error["code"] = refusal.code.empty() ? json::value(nullptr) : json::value(refusal.code);
   http::HttpResponse response =
       json_response(json::object{{"error", std::move(error)}}, refusal.http_status);
   add_retry_after(refusal, response);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
+
 namespace strata::serve {
 namespace {
 
@@ -38,6 +40,13 @@ Refusal wrong_field(std::string field, std::string_view what) {
 Refusal wrong_field(std::string field, const Status& status) {
   std::string message = fmt::format("`{}`: {}", field, status.message());
   return Refusal(400, "invalid_request_error", std::move(message), std::move(field));
+}
+
+Refusal unknown_model(std::string_view name) {
+  Refusal refusal(404, "not_found_error",
+                  fmt::format("there is no model '{}' here", printable(name, 200)), "model");
+  refusal.code = "model_not_found";
+  return refusal;
 }
 
 }  // namespace strata::serve

@@ -17,6 +17,7 @@ struct Refusal {
   std::string type;                  // as OpenAI names kinds of errors
   std::string message;               // a sentence to act on
   std::string field;                 // of the request, that is wrong; may be empty
+  std::string code = {};             // OpenAI's name of this error; may be empty
   boost::json::object details = {};  // further members of the error
 
   Refusal(int http, std::string kind, std::string text, std::string at = {})
@@ -55,6 +56,9 @@ class [[nodiscard]] Answer {
 Refusal wrong_field(std::string field, std::string_view what);
 // Whatever its code. REQUIRES: not ok.
 Refusal wrong_field(std::string field, const Status& status);
+
+// 404 for a model that is not here.
+Refusal unknown_model(std::string_view name);
 
 // Returns the refusal that the expression gives, if any, from the enclosing function.
 #define STRATA_CHECK(expression)                                               \

@@ -1,6 +1,7 @@
 // The registry of models, by the names of Bodega's paths: load, unload, list, queue.
 #include <boost/json.hpp>
 
+#include "serve/body.h"
 #include "serve/json_response.h"
 #include "serve/openai_writer.h"
 #include "serve/service.h"

@@ -125,6 +125,80 @@ TEST(OpenAiChat, WarnsOfUnknownFields) {
               ElementsAre(HasSubstr("`sparkle`")));
 }
 
+TEST(OpenAiChat, NamesUnknownFieldsBelowTheFirstLevel) {
+  const auto read = read_chat_request(
+      R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "x", "cache": 1}]},
+                       {"role": "assistant", "foo": 1, "tool_calls": [
+                          {"function": {"name": "f", "arguments": "{}", "odd": 1}, "at": 2}]}],
+          "stream_options": {"include_obfuscation": false},
+          "tools": [{"function": {"name": "f", "glow": 1}, "spark": 2}],
+          "tool_choice": {"function": {"name": "f", "mood": 1}},
+          "response_format": {"type": "json_schema", "tint": 1,
+                              "json_schema": {"schema": {"x-anything": 1}, "hue": 2}}})");
+  ASSERT_TRUE(read.ok()) << read.status().message;
+  std::string all;
+  for (const std::string& warning : read->generations.front().warnings) all += warning + "\n";
+  for (const char* const name :
+       {"messages[0].content[0].cache", "messages[1].foo", "messages[1].tool_calls[0].function.odd",
+        "messages[1].tool_calls[0].at", "stream_options.include_obfuscation",
+        "tools[0].function.glow", "tools[0].spark", "tool_choice.function.mood",
+        "response_format.tint", "response_format.json_schema.hue"})
+    EXPECT_THAT(all, HasSubstr(std::string("`") + name + "`"));
+  EXPECT_THAT(read->generations.front().warnings, SizeIs(10)) << all;
+}
+
+TEST(OpenAiChat, TakesBackWhatItAnswered) {
+  EXPECT_THAT(read_chat_request(
+                  R"({"messages": [{"role": "assistant", "content": "x", "refusal": null,
+                            "annotations": [], "audio": null, "function_call": null,
+                            "reasoning_content": "y", "tool_calls": [{"id": "c", "index": 0,
+                            "type": "function", "function": {"name": "f", "arguments": ""}}]}]})")
+                  ->generations.front()
+                  .warnings,
+              IsEmpty());
+}
+
+TEST(OpenAiChat, RefusesValuesThatItDoesNotKnow) {
+  for (const auto& [members, field] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"("modalities": ["text", "audio"])", "modalities"},
+           {R"("reasoning_effort": "extreme")", "reasoning_effort"},
+           {R"("service_tier": "gold")", "service_tier"},
+           {R"("verbosity": "loud")", "verbosity"},
+           {R"("store": "yes")", "store"}})
+    EXPECT_EQ(chat_field(members), field);
+  const auto warnings = [](const std::string& members) {
+    return chat(members).generations.front().warnings;
+  };
+  EXPECT_THAT(warnings(R"("modalities": ["text"], "service_tier": "auto", "verbosity": "medium",
+                          "store": false, "reasoning_effort": "xhigh")"),
+              IsEmpty());
+  EXPECT_THAT(warnings(R"("service_tier": "flex")"), ElementsAre(HasSubstr("`service_tier`")));
+  EXPECT_THAT(warnings(R"("verbosity": "low")"), ElementsAre(HasSubstr("`verbosity`")));
+  EXPECT_THAT(warnings(R"("store": true)"), ElementsAre(HasSubstr("`store`")));
+  for (const char* const name : {"audio", "function_call"})
+    EXPECT_EQ(read_chat_request(std::string(R"({"messages": [{"role": "assistant", ")") + name +
+                                R"(": {}}]})")
+                  .status()
+                  .field,
+              "messages");
+}
+
+TEST(OpenAiChat, RefusesToolsWhoseSchemaIsNone) {
+  const auto read = [](const std::string& schema) {
+    return read_chat_request(
+        R"({"messages": [{"role": "user", "content": "x"}],
+            "tools": [{"function": {"name": "f"}}, {"function": {"name": "g", "parameters": )" +
+        schema + "}}]}");
+  };
+  for (const char* const schema : {R"({"type": "nope"})", R"({"properties": {"a": "b"}})"}) {
+    ASSERT_FALSE(read(schema).ok()) << schema;
+    EXPECT_EQ(read(schema).status().field, "tools");
+    EXPECT_THAT(read(schema).status().message, HasSubstr("tools[1].function.parameters, #"));
+  }
+  EXPECT_TRUE(read(R"({"properties": {"a": {"pattern": "(?<=x)y"}}})").ok());
+  EXPECT_TRUE(read("{}").ok());
+}
+
 TEST(OpenAiCompletions, TakeTextTokensAndListsOfEither) {
   const auto read = [](const std::string& prompt) {
     auto request = read_completion_request(R"({"prompt": )" + prompt + "}");
@@ -192,6 +266,14 @@ TEST(OllamaGenerate, MakesMessagesUnlessRaw) {
             "system");
 }
 
+TEST(OllamaChat, NamesUnknownFieldsBelowTheFirstLevel) {
+  EXPECT_THAT(ollama(R"({"messages": [{"role": "user", "content": "x", "foo": 1}],
+                         "options": {"glow": 1}, "tools": [{"function": {"name": "f"}, "at": 1}]})")
+                  .generation.warnings,
+              ElementsAre(HasSubstr("`options.glow`"), HasSubstr("`messages[0].foo`"),
+                          HasSubstr("`tools[0].at`")));
+}
+
 TEST(OllamaChat, NamesTheFieldThatIsWrong) {
   for (const auto& [body, field] : std::initializer_list<std::pair<const char*, const char*>>{
            {R"({"options": {"top_k": 1, "num_predict": "x"}})", "options.num_predict"},
@@ -200,6 +282,8 @@ TEST(OllamaChat, NamesTheFieldThatIsWrong) {
            {R"({"format": 5})", "format"},
            {R"({"format": "xml"})", "format"},
            {R"({"think": 5})", "think"},
+           {R"({"think": "maybe"})", "think"},
+           {R"({"tools": [{"function": {"name": "f", "parameters": {"type": "nope"}}}]})", "tools"},
            {R"({"tools": {}})", "tools"},
            {R"({"messages": [5]})", "messages"},
            {R"({"template": "x"})", "template"}}) {

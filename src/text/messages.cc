@@ -53,6 +53,9 @@ Result<json::value> read_part(json::value& value) {
 }
 
 Status read_content(json::object& message, std::string_view role) {
+  for (const char* name : {"audio", "function_call"})
+    if (member_of(message, name) != nullptr)
+      return invalid_argument("\"{}\" is not supported", name);
   if (json::value* images = member_of(message, "images"); images != nullptr) {
     if (!images->is_array() || !images->get_array().empty())
       return invalid_argument("\"images\" are not supported: Strata reads text only");
