@@ -163,13 +163,14 @@ Result<int> run(const ServeOptions& options) {
   add_ollama(router, service);
   add_native(router, service);
   add_registry(router, service);
+  // Before anybody can ask for the health of a server that does not load yet.
+  if (!options.lazy)
+    service.models().acquire(files.front().name, options.keep_alive, [](const auto&) {});
   STRATA_ASSIGN(const std::unique_ptr<http::Server> server,
                 http::Server::start(http, [&router](http::HttpRequest request,
                                                     std::shared_ptr<http::Exchange> exchange) {
                   router.handle(std::move(request), std::move(exchange));
                 }));
-  if (!options.lazy)
-    service.models().acquire(files.front().name, options.keep_alive, [](const auto&) {});
   const std::string host = options.address.find(':') == std::string::npos
                                ? options.address
                                : "[" + options.address + "]";
@@ -189,6 +190,7 @@ void add_serve(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("serve", "Serve models over HTTP");
   add_serve_options(*command, *options);
   set_action(*command, exit_code, [options, command]() -> Result<int> {
+    STRATA_TRY(read_environment(*command));
     if (!options->config_file.empty()) STRATA_TRY(read_config(*command, options->config_file));
     return run(*options);
   });

@@ -90,12 +90,9 @@ void Models::acquire(const std::string& name, std::optional<KeepAlive> keep_aliv
   Entry* const entry = entry_named(name);
   if (entry == nullptr) {
     lock.unlock();
-    const std::string message =
-        name.empty() ? "name a `model`: this server has several"
-                     : fmt::format("there is no model '{}' here", printable(name, 200));
-    return done(Refusal(name.empty() ? 400 : 404,
-                        name.empty() ? "invalid_request_error" : "not_found_error", message,
-                        "model"));
+    if (!name.empty()) return done(unknown_model(name));
+    return done(
+        Refusal(400, "invalid_request_error", "name a `model`: this server has several", "model"));
   }
   entry->keep_alive = keep_alive.value_or(options_.keep_alive);
   entry->unwanted = false;
@@ -245,8 +242,16 @@ void Models::load_now(std::unique_lock<std::mutex>& lock, Entry& entry) {
     const bool no_room =
         !loaded.ok() && loaded.status().code() == StatusCode::kResourceExhausted && !stop_;
     Entry* const victim = no_room ? least_recently_used_idle() : nullptr;
-    if (victim == nullptr) return finish_loading(lock, entry, std::move(loaded));
-    unload_now(lock, *victim);
+    if (victim != nullptr) {
+      unload_now(lock, *victim);
+      continue;
+    }
+    const bool alone =
+        std::ranges::none_of(entries_, [](const auto& e) { return e->model != nullptr; });
+    if (no_room && alone)  // to come again would not help
+      loaded = unsupported("{} does not fit, though no other model is loaded: {}", entry.file.name,
+                           loaded.status().message());
+    return finish_loading(lock, entry, std::move(loaded));
   }
 }
 

@@ -141,6 +141,15 @@ TEST_F(ModelsTest, MakeRoomForEachOtherWhereTheyAreIdle) {
   EXPECT_EQ(models.find("beta")->error, "");
 }
 
+TEST_F(ModelsTest, ThatNeverFitAreNoMatterOfComingAgain) {
+  Models models(options(3 * kMiB));
+  const auto refused = acquire(models, "alpha");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().http_status, 400);
+  EXPECT_THAT(refused.status().message, HasSubstr("Alpha does not fit"));
+  EXPECT_THAT(refused.status().message, HasSubstr("the model needs "));
+}
+
 TEST_F(ModelsTest, SayWhyTheyCannotBeLoaded) {
   Models models(options());
   const auto refused = acquire(models, "broken");
