@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
 #include "grammar/grammar.h"
 #include "grammar/grammar_constraint.h"
 #include "grammar/json_schema.h"
@@ -43,13 +44,48 @@ std::string Wanted::key() const {
   return out;
 }
 
+// The texts that a schema lists; nothing where it lists none.
+std::optional<std::vector<std::string>> listed_texts(const json::value& schema) {
+  const json::object* keywords = schema.if_object();
+  if (keywords == nullptr) return std::nullopt;
+  const json::value* listed = keywords->if_contains("const");
+  const json::value* list = keywords->if_contains("enum");
+  if (listed == nullptr && (list == nullptr || !list->is_array())) return std::nullopt;
+  std::vector<std::string> out;
+  for (const json::value& each : listed != nullptr ? json::array{*listed} : list->get_array())
+    if (each.is_string()) out.push_back(text_of(each.get_string()));
+  return out;
+}
+
+// Without quotes, through the text that ends it.
+Id add_bare(GrammarBuilder& builder, const ToolGrammar::Argument& argument) {
+  const auto texts = listed_texts(argument.schema);
+  if (!texts) return builder.text_through(argument.end);
+  std::vector<Id> ways;
+  for (const std::string& each : *texts) ways.push_back(builder.literal(each + argument.end));
+  return builder.choice(std::move(ways));
+}
+
+// What of a tool's schema does not hold where its values are bare.
+std::vector<std::string> loose_keywords(const ToolGrammar& tools) {
+  std::vector<std::string> out;
+  for (const ToolGrammar::Call& call : tools.calls)
+    for (const ToolGrammar::Argument& argument : call.arguments)
+      for (const char* const key : {"pattern", "format", "minLength", "maxLength"})
+        if (argument.bare && argument.schema.is_object() &&
+            argument.schema.get_object().contains(key))
+          out.push_back(fmt::format("calls of the tool {} are not held to the `{}` of {}",
+                                    call.name, key, argument.key));
+  return out;
+}
+
 Result<Id> add_arguments(JsonText& text, const ToolGrammar::Call& call) {
   GrammarBuilder& builder = text.builder();
   std::vector<Id> parts;
   for (const ToolGrammar::Argument& argument : call.arguments) {
     std::vector<Id> one{builder.literal(argument.begin)};
     if (argument.bare) {
-      one.push_back(builder.text_through(argument.end));
+      one.push_back(add_bare(builder, argument));
     } else {
       STRATA_ASSIGN(const Id value,
                     add_json_schema(text, argument.schema,
@@ -159,6 +195,8 @@ Answer<std::shared_ptr<const Constraint>> constraint_of(const ServedModel& model
   STRATA_ASSIGN(auto tools, callable(style, generation));
   const bool required = generation.tool_choice.mode == ToolChoice::Mode::kRequired;
   if (!tools && format.kind == Kind::kText) return Made();
+  if (tools)
+    for (std::string& each : loose_keywords(*tools)) warnings.push_back(printable(each));
   ThinkingTags thinking;
   if (chat && (starts_thinking || generation.think.value_or(true)))
     thinking = model.chat()->thinking().tags;
