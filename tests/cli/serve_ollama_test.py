@@ -2,32 +2,16 @@
 """strata serve as clients of the Ollama protocol meet it."""
 
 import json
-import pathlib
-import re
 import unittest
 
-import serving
-from serve_openai_test import CHAT, HELLO, TIME, WEATHER
-from serving import HERMES, THINKER, TINY, Server, exactly, with_template
+from serving import CHAT, HELLO, HERMES, THINKER, TIME, WEATHER, Served, exactly
 from support import REFERENCE, main, needs
 
 GREEDY = {"temperature": 0, "num_predict": 12}
 CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome", "days": 3}}\n</tool_call>'
 
 
-class Served(unittest.TestCase):
-    template = None
-
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = serving.scratch()
-        cls.addClassCleanup(cls.folder.cleanup)
-        model = TINY
-        if cls.template is not None:
-            model = with_template(TINY, pathlib.Path(cls.folder.name) / "llama.gguf", cls.template)
-        cls.server = Server(model, "--context", 512, "--memory", "512M")
-        cls.addClassCleanup(cls.server.__exit__)
-
+class Dialect(Served):
     def whole(self, path="/api/chat", **body):
         body = {"options": GREEDY, "stream": False,
                 **({"messages": HELLO} if path == "/api/chat" else {}), **body}
@@ -49,14 +33,9 @@ class Served(unittest.TestCase):
         self.assertEqual(objects[-1]["done_reason"], whole["done_reason"])
         return message, whole["done_reason"]
 
-    def refused(self, path, body, status=400):
-        answer = self.server.post(path, body)
-        self.assertEqual(answer.status, status, answer.body)
-        return answer.json()["error"]
-
 
 @needs(REFERENCE)
-class Protocol(Served):
+class Protocol(Dialect):
     def test_clients_find_what_they_look_for(self):
         self.assertEqual(self.server.get("/").body, b"Ollama is running")
         self.assertEqual(self.server.ask("HEAD", "/").status, 200)
@@ -165,7 +144,7 @@ class Protocol(Served):
 
 
 @needs(REFERENCE)
-class Tools(Served):
+class Tools(Dialect):
     template = HERMES
 
     def test_liberal_messages_are_read(self):
@@ -195,7 +174,7 @@ class Tools(Served):
 
 
 @needs(REFERENCE)
-class Thinking(Served):
+class Thinking(Dialect):
     template = THINKER
 
     def test_thinking_is_told_apart_and_switched(self):

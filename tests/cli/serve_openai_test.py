@@ -4,44 +4,13 @@
 import concurrent.futures
 import copy
 import json
-import pathlib
 import unittest
 
-import serving
-from serving import HERMES, STRICT, THINKER, TINY, Server, exactly, joined, with_template
+from serving import (CHAT, COMPLETIONS, GREEDY, HELLO, HERMES, STRICT, TAG, TEMPLATES, THINKER,
+                     TIME, WEATHER, Served, Server, exactly, joined, published)
 from support import INSTRUCT, REFERENCE, main, needs
 
-CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
-HELLO = [{"role": "user", "content": "hello"}]
-GREEDY = {"temperature": 0, "max_tokens": 12}
-WEATHER = {"type": "function", "function": {
-    "name": "weather", "description": "Tells the weather.",
-    "parameters": {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]},
-                                                    "days": {"type": "integer", "minimum": 1,
-                                                             "maximum": 9}},
-                   "required": ["city", "days"], "additionalProperties": False}}}
-TAG = 509  # a token that some tests call so
-TIME = {"type": "function", "function": {"name": "time"}}
-
-
-class Served(unittest.TestCase):
-    """Tests of one server on one model."""
-
-    template = None
-    tokens = None  # other texts of some of the vocabulary
-    options = ("--context", 512, "--memory", "512M")
-
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = serving.scratch()
-        cls.addClassCleanup(cls.folder.cleanup)
-        model = TINY
-        if cls.template is not None:
-            model = with_template(TINY, pathlib.Path(cls.folder.name) / "tiny.gguf", cls.template,
-                                  cls.tokens)
-        cls.server = Server(model, *cls.options)
-        cls.addClassCleanup(cls.server.__exit__)
-
+class Dialect(Served):
     def chat(self, **more):
         answer = self.server.post(CHAT, {"messages": HELLO, **GREEDY, **more})
         self.assertEqual(answer.status, 200, answer.body)
@@ -51,11 +20,6 @@ class Served(unittest.TestCase):
         answer = self.server.post(COMPLETIONS, {"prompt": prompt, **GREEDY, **more})
         self.assertEqual(answer.status, 200, answer.body)
         return answer.json()
-
-    def refused(self, path, body, status=400):
-        answer = self.server.post(path, body)
-        self.assertEqual(answer.status, status, answer.body)
-        return answer.error()
 
     def both_ways(self, **more):
         """A message and its finish reason, which must be the same streamed and whole."""
@@ -73,7 +37,7 @@ class Served(unittest.TestCase):
 
 
 @needs(REFERENCE)
-class Requests(Served):
+class Requests(Dialect):
     def test_bodies_that_are_no_objects_get_400(self):
         for path in (CHAT, COMPLETIONS, "/tokenize", "/v1/admin/load-model"):
             for body in (b"{:", b"", b"[]", b"5", b'"x"', b"true", b"null", b'{"a":1}x',
@@ -161,7 +125,7 @@ class Requests(Served):
 
 
 @needs(REFERENCE)
-class Answers(Served):
+class Answers(Dialect):
     def test_text_and_reason_are_the_same_streamed_or_not(self):
         for more in ({}, {"max_tokens": 1}, {"max_tokens": 60}, {"stop": "e"},
                      {"temperature": 1, "seed": 5, "max_tokens": 40},
@@ -350,7 +314,7 @@ class Answers(Served):
 
 
 @needs(REFERENCE)
-class Tools(Served):
+class Tools(Dialect):
     template = HERMES
     tokens = {TAG: "<tool_call>"}
 
@@ -463,8 +427,60 @@ class Tools(Served):
                     {"type": "text", "text": "noon"}]}])
 
 
+class ToolStyle:
+    """What holds for every way to write calls; `written` is one of WEATHER in that way."""
+
+    tokens = None
+    options = ("--context", 4096, "--memory", "512M")
+
+    def test_required_and_named_calls_come_and_fit_their_schema(self):
+        for choice, names in (("required", {"weather", "time"}),
+                              ({"type": "function", "function": {"name": "weather"}}, {"weather"})):
+            message, reason = self.both_ways(tools=[WEATHER, TIME], tool_choice=choice,
+                                             max_tokens=300, parallel_tool_calls=False)
+            self.assertEqual(reason, "tool_calls")
+            call, = message["tool_calls"]
+            self.assertIn(call["function"]["name"], names)
+            arguments = json.loads(call["function"]["arguments"])
+            if call["function"]["name"] == "weather":
+                self.assertIn(arguments["city"], ("Paris", "Rome"))
+                self.assertIn(arguments["days"], range(1, 10))
+
+    def test_calls_are_the_same_streamed_or_not(self):
+        message, reason = self.both_ways(tools=[WEATHER, TIME], grammar=exactly(self.written),
+                                         max_tokens=300)
+        self.assertEqual(reason, "tool_calls")
+        call, = message["tool_calls"]
+        self.assertEqual(call["function"]["name"], "weather")
+        self.assertEqual(json.loads(call["function"]["arguments"]), {"city": "Rome", "days": 3})
+        self.assertFalse(message.get("content"))
+        for count in range(5, 40, 7):
+            self.assertEqual(self.both_ways(tools=[WEATHER], grammar=exactly(self.written),
+                                            max_tokens=count)[1], "length")
+
+    def test_results_of_calls_come_back(self):
+        self.chat(tools=[WEATHER], messages=HELLO + [
+            {"role": "assistant", "content": None, "tool_calls": [
+                {"id": "c1", "type": "function", "function": {
+                    "name": "weather", "arguments": '{"city": "Rome", "days": 3}'}}]},
+            {"role": "tool", "tool_call_id": "c1", "content": "sunny"}])
+
+
+@needs(TEMPLATES)
+class LlamaTools(ToolStyle, Dialect):
+    template = published("meta-llama-Llama-3.1-8B-Instruct")
+    written = '{"name": "weather", "parameters": {"city": "Rome", "days": 3}}'
+
+
+@needs(TEMPLATES)
+class TaggedTools(ToolStyle, Dialect):
+    template = published("Qwen3-Coder")
+    written = ("<tool_call>\n<function=weather>\n<parameter=city>\nRome\n</parameter>\n"
+               "<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>")
+
+
 @needs(REFERENCE)
-class Thinking(Served):
+class Thinking(Dialect):
     template = THINKER
 
     def test_reasoning_is_told_apart_streamed_or_not(self):
@@ -501,7 +517,7 @@ class Thinking(Served):
 
 
 @needs(REFERENCE)
-class Templates(Served):
+class Templates(Dialect):
     template = STRICT
 
     def test_what_the_template_refuses_is_the_clients_error(self):

@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -12,10 +13,24 @@ import subprocess
 import tempfile
 import threading
 import time
+import unittest
 
 from support import PATIENCE, PROGRAM, REFERENCE
 
 TINY = REFERENCE / "llama.gguf"
+TEMPLATES = REFERENCE.parent / "templates"  # of published models
+CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
+HELLO = [{"role": "user", "content": "hello"}]
+GREEDY = {"temperature": 0, "max_tokens": 12}
+WEATHER = {"type": "function", "function": {
+    "name": "weather", "description": "Tells the weather.",
+    "parameters": {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]},
+                                                    "days": {"type": "integer", "minimum": 1,
+                                                             "maximum": 9}},
+                   "required": ["city", "days"], "additionalProperties": False}}}
+TAG = 509  # a token that some tests call so
+TIME = {"type": "function", "function": {"name": "time"}}
+
 GGUF_STRING, GGUF_ARRAY = 8, 9
 GGUF_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 TEMPLATE_KEY, TOKENS_KEY = b"tokenizer.chat_template", b"tokenizer.ggml.tokens"
@@ -38,6 +53,11 @@ STRICT = (
     "{% if messages[0].role != 'user' %}{{ raise_exception('the first turn is the user\\'s') }}"
     "{% endif %}{% for m in messages %}<|bos|>{{ m.role }}\n{{ m.content }}<|eos|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|bos|>assistant\n{% endif %}")
+
+
+def published(name):
+    path = TEMPLATES / f"{name}.jinja"
+    return path.read_text(encoding="utf-8") if path.exists() else None
 
 
 def with_template(source, target, template, tokens=None):
@@ -200,6 +220,31 @@ class Server:
         text = self.get("/metrics").body.decode()
         return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines()
                    if re.match(re.escape(name) + r"[ {]", line))
+
+
+class Served(unittest.TestCase):
+    """Tests of one server on one model."""
+
+    template = None
+    tokens = None  # other texts of some of the vocabulary
+    options = ("--context", 512, "--memory", "512M")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = scratch()
+        cls.addClassCleanup(cls.folder.cleanup)
+        model = TINY
+        if cls.template is not None:
+            model = with_template(TINY, pathlib.Path(cls.folder.name) / "llama.gguf", cls.template,
+                                  cls.tokens)
+        cls.server = Server(model, *cls.options)
+        cls.addClassCleanup(cls.server.__exit__)
+
+    def refused(self, path, body, status=400):
+        """What is said of a request that must get this status."""
+        answer = self.server.post(path, body)
+        self.assertEqual(answer.status, status, answer.body)
+        return answer.json()["error"]
 
 
 def joined(events, choice=0):
