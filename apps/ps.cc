@@ -26,15 +26,18 @@ struct ServerAddress {
 
 void add_address_options(CLI::App& command, ServerAddress& address) {
   command.add_option("--host", address.host, "Address of the server")
-      ->envname("STRATA_SERVE_HOST")
       ->capture_default_str()
       ->check(refuse_empty);
   command.add_option("--port", address.port, "Its port")
-      ->envname("STRATA_SERVE_PORT")
+      ->check(CLI::Range(1, 65535))
       ->capture_default_str();
   command.add_option("--api-keys", address.key_file, "File of keys, the first of which is sent")
-      ->envname("STRATA_SERVE_API_KEYS")
       ->check(refuse_empty);
+}
+
+// What the environment says to `strata serve` holds for its clients too.
+Status read_address(CLI::App& command) {
+  return read_environment(command, {"host", "port", "api-keys"});
 }
 
 // Where a server that listens on this address can be reached.
@@ -145,7 +148,10 @@ void add_ps(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("ps", "List the models that a running server holds");
   add_address_options(*command, options->address);
   command->add_flag("--json", options->json, "Print what the server says");
-  set_action(*command, exit_code, [options] { return list(options->address, options->json); });
+  set_action(*command, exit_code, [options, command]() -> Result<int> {
+    STRATA_TRY(read_address(*command));
+    return list(options->address, options->json);
+  });
 }
 
 void add_stop(CLI::App& app, int& exit_code) {
@@ -159,7 +165,10 @@ void add_stop(CLI::App& app, int& exit_code) {
       ->required()
       ->check(refuse_empty);
   add_address_options(*command, options->address);
-  set_action(*command, exit_code, [options] { return stop(options->address, options->model); });
+  set_action(*command, exit_code, [options, command]() -> Result<int> {
+    STRATA_TRY(read_address(*command));
+    return stop(options->address, options->model);
+  });
 }
 
 }  // namespace strata::apps

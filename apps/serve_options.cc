@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
+#include <set>
 
 #include "base/ascii.h"
 #include "base/file.h"
@@ -35,20 +37,49 @@ Result<std::string> read_lines_file(const std::string& path) {
   return text;
 }
 
-// CLI11 asks the environment itself.
-void name_in_environment(CLI::App& command) {
-  for (CLI::Option* const option : command.get_options()) {
-    const auto& names = option->get_lnames();
-    if (names.empty() || names.front() == "help") continue;
-    option->envname(environment_name(names.front()));
+// What `option` takes, told to somebody whose value it does not.
+std::string expectation(const CLI::Option& option, std::string_view trouble) {
+  const std::string type = option.get_type_name();
+  if (type == "UINT" || type == "INT") return "it must be a whole number";
+  if (type == "FLOAT") return "it must be a number";
+  const std::string name = "--" + option.get_lnames().front() + ": ";
+  return std::string(trouble.substr(trouble.starts_with(name) ? name.size() : 0));
+}
+
+// Gives an option what stands in the file or the variable that `place` names.
+Status give(CLI::Option& option, const std::string& place, const std::vector<std::string>& values) {
+  const auto wrong = [&](std::string_view what) {
+    return invalid_argument("{}: '{}' cannot be the value of {}: {}", place,
+                            printable(fmt::format("{}", fmt::join(values, ", ")), 100),
+                            option.get_lnames().front(), what);
+  };
+  const std::string& first = values.empty() ? std::string() : values.front();
+  const bool is_true = first == "true", is_false = first == "false";
+  if (option.get_expected_min() == 0) {
+    if (values.size() != 1 || !(is_true || is_false || first == "1" || first == "0"))
+      return wrong("it must be true or false");
+    if (is_false || first == "0") return {};
+  } else if ((is_true || is_false) && option.get_type_name().find("TEXT") == std::string::npos) {
+    return wrong("it must be a number");
+  } else if (values.size() != 1 && option.get_expected_max() == 1) {
+    return wrong("it must be one value");
   }
+  try {
+    option.add_result(values);
+    option.run_callback();
+  } catch (const CLI::Error& error) {
+    return wrong(expectation(option, error.what()));
+  }
+  return {};
 }
 
 void add_network_options(CLI::App& command, ServeOptions& options) {
   command.add_option("--host", options.address, "Address to listen on")
       ->capture_default_str()
       ->check(refuse_empty);
-  command.add_option("--port", options.port, "Port; 0: any free one")->capture_default_str();
+  command.add_option("--port", options.port, "Port; 0: any free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
   command
       .add_option("--api-keys", options.key_file,
                   "File of keys, one per line, of which clients must send one")
@@ -119,9 +150,11 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
   add_network_options(command, options);
   add_model_options(command, options);
   add_engine_options(command, options.engine);
-  name_in_environment(command);
   command.add_option("--config", options.config_file, "TOML file of these options")
       ->check(refuse_empty);
+  command.footer(
+      fmt::format("Every option may also stand in the environment, as {} with its name ({}).",
+                  kEnvironmentPrefix, environment_name("port") + "=9000"));
 }
 
 Result<std::vector<std::string>> read_keys(const std::string& path) {
@@ -134,23 +167,35 @@ Result<std::vector<std::string>> read_keys(const std::string& path) {
   return keys;
 }
 
+Status read_environment(CLI::App& command, std::initializer_list<std::string_view> names) {
+  for (CLI::Option* const option : command.get_options()) {
+    if (option->get_lnames().empty() || option->count() > 0 || option == command.get_help_ptr())
+      continue;
+    const std::string& name = option->get_lnames().front();
+    if (names.size() > 0 && std::ranges::find(names, name) == names.end()) continue;
+    const std::string variable = environment_name(name);
+    const char* const value = std::getenv(variable.c_str());
+    if (value != nullptr && *value != '\0') STRATA_TRY(give(*option, variable, {value}));
+  }
+  return {};
+}
+
 Status read_config(CLI::App& command, const std::string& path) {
-  const auto formatter = command.get_config_formatter();
+  std::vector<CLI::ConfigItem> items;
   try {
-    for (const CLI::ConfigItem& item : formatter->from_file(path)) {
-      CLI::Option* const option = command.get_option_no_throw("--" + item.name);
-      if (!item.parents.empty() || option == nullptr || option->get_lnames().empty())
-        return invalid_argument("{}: strata serve has no option '{}'", printable(path),
-                                printable(item.fullname(), 100));
-      if (option->count() > 0) continue;
-      if (option->get_expected_min() == 0)
-        option->add_result(option->get_flag_value(item.name, formatter->to_flag(item)));
-      else
-        option->add_result(item.inputs);
-      option->run_callback();
-    }
+    items = command.get_config_formatter()->from_file(path);
   } catch (const CLI::Error& error) {
     return invalid_argument("{}: {}", printable(path), error.what());
+  }
+  std::set<std::string> names;
+  for (const CLI::ConfigItem& item : items) {
+    CLI::Option* const option = command.get_option_no_throw("--" + item.name);
+    if (!item.parents.empty() || option == nullptr || option->get_lnames().empty())
+      return invalid_argument("{}: strata serve has no option '{}'", printable(path),
+                              printable(item.fullname(), 100));
+    if (!names.insert(item.name).second)
+      return invalid_argument("{}: the option {} is there twice", printable(path), item.name);
+    if (option->count() == 0) STRATA_TRY(give(*option, printable(path), item.inputs));
   }
   return {};
 }

@@ -36,6 +36,10 @@ struct ServeOptions {
 // STRATA_SERVE_ and its name.
 void add_serve_options(CLI::App& command, ServeOptions& options);
 
+// Takes from the environment what the command line does not say. `names`: of these options alone,
+// where there are any.
+Status read_environment(CLI::App& command, std::initializer_list<std::string_view> names = {});
+
 // Takes from the file of --config what neither the command line nor the environment says.
 Status read_config(CLI::App& command, const std::string& path);
 

@@ -3,12 +3,12 @@
 
 import concurrent.futures
 import json
+import os
 import pathlib
 import unittest
 
 import serving
-from serve_openai_test import CHAT, COMPLETIONS, GREEDY, HELLO
-from serving import TINY, Server
+from serving import CHAT, COMPLETIONS, GREEDY, HELLO, TINY, Server
 from support import REFERENCE, ROOT, main, needs, strata
 
 OTHER = REFERENCE / "qwen2.gguf"
@@ -170,8 +170,8 @@ class SeveralModels(unittest.TestCase):
         with Server(f"big={TINY}", *options(4096, "3M"), ready=False) as server:
             server.wait_for(lambda: any("could not load" in line for line in server.log))
             answer = server.post(CHAT, {"messages": HELLO})
-            self.assertEqual(answer.status, 503)
-            self.assertIn("memory", answer.error()["message"])
+            self.assertEqual(answer.status, 400)
+            self.assertIn("the model needs ", answer.error()["message"])
         with Server(ROOT / "tests/data/bert.gguf", *options(), ready=False) as server:
             answer = server.post(CHAT, {"messages": HELLO})
             self.assertEqual(answer.status, 400)
@@ -180,12 +180,6 @@ class SeveralModels(unittest.TestCase):
 
 @needs(REFERENCE)
 class Life(unittest.TestCase):
-    def test_health_is_503_until_the_model_is_there(self):
-        with Server(TINY, *options(), ready=False) as server:
-            seen = []
-            server.wait_for(lambda: seen.append(server.get("/health").status) or seen[-1] == 200)
-            self.assertLessEqual(set(seen), {200, 503})
-
     def test_sigterm_lets_requests_end(self):
         with Server(TINY, *options(4096)) as server:
             connection, response = server.open("POST", COMPLETIONS, json.dumps(ENDLESS))
@@ -219,11 +213,37 @@ class Life(unittest.TestCase):
                 self.assertEqual(server.get("/v1/models", Host="b.example").status, 200)
                 left = server.get("/v1/admin/loaded-models").json()["data"][0]
                 self.assertGreater(left["expires_in_seconds"], 3000)
-            for text in ("contxt = 5\n", "[serve]\ncontext = 5\n", "context = \"many\"\n"):
+            for text in ("contxt = 5\n", "[serve]\ncontext = 5\n", "port = 0\nport = 0\n"):
                 file.write_text(text, encoding="utf-8")
                 done = strata("serve", TINY, "--config", file)
                 self.assertEqual(done.returncode, 1, done.stderr)
                 self.assertIn(b"serve.toml", done.stderr)
+
+    def test_wrong_values_are_told_with_their_place(self):
+        with serving.scratch() as folder:
+            file = pathlib.Path(folder) / "serve.toml"
+            for name, value, what in (
+                    ("context", "many", "1 to 268435456"), ("context", "1.5", "1 to 268435456"),
+                    ("port", "70000", "0 to 65535"), ("port", "true", "number"),
+                    ("parallel", "0", "1 to 4096"), ("lazy", "perhaps", "true or false"),
+                    ("lazy", "5", "true or false"), ("grace", "soon", "0 to 86400"),
+                    ("keep-alive", "soon", "5m"), ("memory", "lots", "512M"),
+                    ("cache", "f8", "q8_0")):
+                variable = "STRATA_SERVE_" + name.upper().replace("-", "_")
+                text = value if value == "true" or value[0].isdigit() else f'"{value}"'
+                file.write_text(f"{name} = {text}\n", encoding="utf-8")
+                for place, done in (
+                        ("serve.toml", strata("serve", TINY, "--config", file)),
+                        (variable, strata("serve", TINY, env={**os.environ, variable: value}))):
+                    said = done.stderr.decode()
+                    self.assertEqual(done.returncode, 1, said)
+                    for part in (place, f"'{value}'", name, what):
+                        self.assertIn(part, said)
+            file.write_text("port = [1, 2]\n", encoding="utf-8")
+            self.assertIn(b"one value", strata("serve", TINY, "--config", file).stderr)
+        environment = {**os.environ, "STRATA_SERVE_PORT": "many"}
+        self.assertIn(b"STRATA_SERVE_PORT: 'many'", strata("ps", env=environment).stderr)
+        self.assertEqual(strata("ls", env=environment).returncode, 0)  # it does not serve
 
     def test_metrics_have_the_names_that_tools_look_for(self):
         with Server(TINY, *options()) as server:
