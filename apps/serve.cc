@@ -176,9 +176,13 @@ Result<int> run(const ServeOptions& options) {
   print_addresses(fmt::format("http://{}:{}", host, server->port()), files);
   int signal = 0;
   sigwait(&signals, &signal);
-  say("Stopping: requests under way have {} s to end.\n", options.grace.count());
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends the program at once
-  server->stop(options.grace);
+  say("Stopping: new requests are refused; those under way have {} s to end. A second signal ends "
+      "the program at once.\n",
+      options.grace.count());
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  const http::StopReport ended = server->stop(options.grace);
+  say("Stopped: {} of the requests under way finished, {} {} cut.\n", ended.finished, ended.cut,
+      ended.cut == 1 ? "was" : "were");
   return 0;
 }
 
