@@ -117,17 +117,29 @@ sigset_t ending_signals() {
   return set;
 }
 
+// What to ask a model for the first time.
+std::string example_of(const ModelFile& file) {
+  const auto manifest = ModelManifest::open(file.path);
+  const bool chats = manifest.ok() && manifest->metadata().contains("tokenizer.chat_template");
+  const std::string name = boost::json::serialize(boost::json::string(printable(file.name)));
+  return chats ? fmt::format(
+                     "chat/completions -d '{{\"model\": {}, \"messages\": [{{\"role\": "
+                     "\"user\", \"content\": \"Hello!\"}}]}}'",
+                     name)
+               : fmt::format(
+                     "completions -d '{{\"model\": {}, \"prompt\": \"Once upon a time\", "
+                     "\"max_tokens\": 64}}'",
+                     name);
+}
+
 void print_addresses(const std::string& url, const std::vector<ModelFile>& files) {
-  const std::string& name = files.front().name;
   say("Serving on {}\n", url);
   for (const ModelFile& file : files)
     say("  {} ({}, {}, {})\n", printable(file.name), file.architecture, file.parameter_size,
         file.quantization);
   say("OpenAI base URL: {}/v1    Ollama host: {}    metrics: {}/metrics\n\n", url, url, url);
-  say("  curl {}/v1/chat/completions -d '{{\"model\": \"{}\", \"messages\": "
-      "[{{\"role\": \"user\", \"content\": \"Hello!\"}}]}}'\n",
-      url, printable(name));
-  say("  OLLAMA_HOST={} ollama run {}\n\n", url, printable(name));
+  say("  curl {}/v1/{}\n", url, example_of(files.front()));
+  say("  OLLAMA_HOST={} ollama run {}\n\n", url, printable(files.front().name));
 }
 
 serve::ModelsOptions models_options(const ServeOptions& options, std::vector<ModelFile> files) {
