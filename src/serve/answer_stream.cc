@@ -106,6 +106,8 @@ void AnswerStream::begin(ClientStream& client) {
 void AnswerStream::on_token(std::int32_t index, TokenId token, std::vector<LogProbability> logprobs,
                             Clock::time_point time, http::EventBatch& batch) {
   if (over_) return;
+  // Also where another part of the answer has failed.
+  if (setup_.exchange->closed()) return cancel();
   if (usage_.completion_tokens == 0) {
     first_token_ = time;
     usage_.prompt_seconds = seconds_between(start_, time);

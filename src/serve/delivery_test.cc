@@ -263,6 +263,18 @@ TEST_F(DeliveryTest, WhatTheEngineRefusesLaterFailsTheWhole) {
   engine_->sink(0).on_finish(0, FinishReason::kCancelled, {});
 }
 
+TEST_F(DeliveryTest, APartThatFailsEndsTheOthers) {
+  TestClient client(server_->port());
+  const auto exchange = ask(client);
+  ASSERT_EQ(submit(part(exchange), part(exchange)), std::nullopt);
+  engine_->sink(0).on_finish(0, FinishReason::kError, internal_error("the device is gone"));
+  EXPECT_EQ(client.read().body, "error: the device is gone");
+  ASSERT_TRUE(http::eventually([&] { return exchange->closed(); }));
+  say(1, 0, "unheard");
+  EXPECT_TRUE(http::eventually([&] { return !engine_->cancelled().empty(); }));
+  EXPECT_THAT(engine_->cancelled(), ElementsAre("1"));
+}
+
 TEST_F(DeliveryTest, AModelMayGoBeforeTheClientsItAnswered) {
   std::atomic<bool> gone{false};
   TestClient client(server_->port());
