@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "base/file.h"
@@ -153,6 +154,18 @@ void say_errors(const std::vector<ServeRecord>& records) {
   for (const auto& [kind, detail] : said) say("note: {}: {}\n", kind, detail);
 }
 
+Status check_any_complete(const std::vector<ServeRecord>& records) {
+  if (std::ranges::any_of(records, &ServeRecord::complete)) return {};
+  const ServeRecord* first = nullptr;
+  for (const ServeRecord& record : records)
+    if (!record.error.empty() && (first == nullptr || record.start < first->start)) first = &record;
+  if (first == nullptr)
+    return unsupported("no answer was complete when the load ended; give it more --seconds");
+  return unsupported("none of the {} requests had a whole answer; the first: {}{}{}",
+                     records.size(), first->error, first->detail.empty() ? "" : ": ",
+                     first->detail);
+}
+
 Status read_lengths(Options& options) {
   LoadOptions& load = options.load;
   const auto either = [](const std::string& text, const std::string& otherwise) {
@@ -191,6 +204,7 @@ Result<int> run(Options options) {
   report.settings = settings_of(options, target, words.exact());
   say_errors(report.load.records);
   STRATA_TRY(write(options, options.as_json ? serve_json(report) : serve_table(report)));
+  STRATA_TRY(check_any_complete(report.load.records));
   return 0;
 }
 

@@ -70,14 +70,17 @@ Result<LengthDistribution> LengthDistribution::parse(std::string_view text) {
   STRATA_TRY(parse_number(parts[named], out.first_));
   if (given == 2) STRATA_TRY(parse_number(parts[named + 1], out.second_));
   if (limited) STRATA_TRY(parse_number(parts[named + 2], out.most_));
-  const double largest = out.kind_ == Kind::kUniform ? out.second_ : out.first_;
-  const bool in_order = out.kind_ == Kind::kUniform     ? out.first_ <= out.second_
-                        : out.kind_ == Kind::kLogNormal ? out.second_ >= 0 && out.second_ <= 10
-                                                        : true;
-  if (!(out.first_ >= 1) || !(largest <= kMostPromptTokens) || !in_order || out.most_ < 1 ||
-      out.most_ > kMostPromptTokens)
-    return invalid_argument("'{}': lengths lie between 1 and {}", printable(text, 64),
-                            kMostPromptTokens);
+  const bool uniform = out.kind_ == Kind::kUniform;
+  for (const double length :
+       {out.first_, uniform ? out.second_ : 1, static_cast<double>(out.most_)})
+    if (!(length >= 1 && length <= kMostPromptTokens))
+      return invalid_argument("'{}': a length lies between 1 and {}", printable(text, 64),
+                              kMostPromptTokens);
+  if (uniform && out.second_ < out.first_)
+    return invalid_argument("'{}': the least length, {}, is above the most, {}",
+                            printable(text, 64), out.first_, out.second_);
+  if (out.kind_ == Kind::kLogNormal && !(out.second_ >= 0 && out.second_ <= 10))
+    return invalid_argument("'{}': SIGMA lies between 0 and 10", printable(text, 64));
   return out;
 }
 

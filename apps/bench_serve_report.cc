@@ -151,10 +151,11 @@ std::string counts_text(const Totals& totals, const GoodLimits& limits) {
                       all.cached_tokens, static_cast<double>(all.prompt_tokens) / totals.seconds);
   text += fmt::format("answers: {} tokens, {:.1f} tokens/s", all.answer_tokens,
                       static_cast<double>(all.answer_tokens) / totals.seconds);
-  if (totals.full.seconds > 0)
-    text += fmt::format("; {:.1f} tokens/s while all of {} streams were at it ({:.2f} s)",
-                        totals.full.tokens / totals.full.seconds, totals.full.streams,
-                        totals.full.seconds);
+  if (totals.full.seconds > 0 && totals.full.streams > 1)
+    text += fmt::format(
+        "; {:.1f} tokens/s in the {:.2f} s in which {} streams, the most at a "
+        "time, gave text",
+        totals.full.tokens / totals.full.seconds, totals.full.seconds, totals.full.streams);
   return text + "\n";
 }
 

@@ -117,17 +117,29 @@ sigset_t ending_signals() {
   return set;
 }
 
+// What to ask a model for the first time.
+std::string example_of(const ModelFile& file) {
+  const auto manifest = ModelManifest::open(file.path);
+  const bool chats = manifest.ok() && manifest->metadata().contains("tokenizer.chat_template");
+  const std::string name = boost::json::serialize(boost::json::string(printable(file.name)));
+  return chats ? fmt::format(
+                     "chat/completions -d '{{\"model\": {}, \"messages\": [{{\"role\": "
+                     "\"user\", \"content\": \"Hello!\"}}]}}'",
+                     name)
+               : fmt::format(
+                     "completions -d '{{\"model\": {}, \"prompt\": \"Once upon a time\", "
+                     "\"max_tokens\": 64}}'",
+                     name);
+}
+
 void print_addresses(const std::string& url, const std::vector<ModelFile>& files) {
-  const std::string& name = files.front().name;
   say("Serving on {}\n", url);
   for (const ModelFile& file : files)
     say("  {} ({}, {}, {})\n", printable(file.name), file.architecture, file.parameter_size,
         file.quantization);
   say("OpenAI base URL: {}/v1    Ollama host: {}    metrics: {}/metrics\n\n", url, url, url);
-  say("  curl {}/v1/chat/completions -d '{{\"model\": \"{}\", \"messages\": "
-      "[{{\"role\": \"user\", \"content\": \"Hello!\"}}]}}'\n",
-      url, printable(name));
-  say("  OLLAMA_HOST={} ollama run {}\n\n", url, printable(name));
+  say("  curl {}/v1/{}\n", url, example_of(files.front()));
+  say("  OLLAMA_HOST={} ollama run {}\n\n", url, printable(files.front().name));
 }
 
 serve::ModelsOptions models_options(const ServeOptions& options, std::vector<ModelFile> files) {
@@ -177,9 +189,13 @@ Result<int> run(const ServeOptions& options) {
   print_addresses(fmt::format("http://{}:{}", host, server->port()), files);
   int signal = 0;
   sigwait(&signals, &signal);
-  say("Stopping: requests under way have {} s to end.\n", options.grace.count());
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends the program at once
-  server->stop(options.grace);
+  say("Stopping: new requests are refused; those under way have {} s to end. A second signal ends "
+      "the program at once.\n",
+      options.grace.count());
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  const http::StopReport ended = server->stop(options.grace);
+  say("Stopped: {} of the requests under way finished, {} {} cut.\n", ended.finished, ended.cut,
+      ended.cut == 1 ? "was" : "were");
   return 0;
 }
 

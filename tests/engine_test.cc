@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
+#include <future>
 #include <mutex>
+#include <span>
 
 #include "tests/engine_fixture.h"
 
@@ -195,6 +197,52 @@ TEST_F(EngineTest, CancelEndsOneRequestAndNoOther) {
   EXPECT_EQ(other->tokens[0], run(*engine, greedy(prompt(4, 2), 40))->tokens[0]);
   const auto again = run(*engine, greedy(prompt(4, 1), 5));
   EXPECT_EQ(again->tokens[0].size(), 5u);
+}
+
+// Cancels one of its choices when that has three tokens.
+class Leaver final : public Collector {
+ public:
+  Leaver(Engine& engine, std::int32_t choices, std::int32_t leaving)
+      : Collector(choices), engine_(engine), leaving_(leaving) {}
+
+  void on_token(std::int32_t choice, const ChosenToken& token) override {
+    Collector::on_token(choice, token);
+    if (choice == leaving_ && tokens[static_cast<std::size_t>(choice)].size() == 3)
+      engine_.cancel(id.get_future().get(), choice);
+  }
+
+  std::promise<RequestId> id;
+
+ private:
+  Engine& engine_;
+  const std::int32_t leaving_;
+};
+
+TEST_F(EngineTest, CancelEndsOneChoiceAndTheOthersGoOn) {
+  constexpr int kTokens = 30;
+  auto engine = load({.context = 256, .sequences = 3});
+  Request request = greedy(prompt(20, 1), kTokens);
+  request.sampling.temperature = 2;
+  request.choices = 3;
+  const auto all = run(*engine, request);
+  for (std::int32_t leaving = 0; leaving < 3; ++leaving) {
+    const std::int64_t before = engine->stats().generated;
+    const auto sink = std::make_shared<Leaver>(*engine, 3, leaving);
+    const auto id = engine->submit(request, sink);
+    ASSERT_TRUE(id.ok());
+    sink->id.set_value(*id);
+    sink->wait();
+    for (std::size_t i = 0; i < 3; ++i) {
+      const bool left = static_cast<std::int32_t>(i) == leaving;
+      EXPECT_EQ(sink->reasons[i], left ? FinishReason::kCancelled : FinishReason::kLength);
+      EXPECT_EQ(sink->tokens[i].size(), left ? 3u : std::size_t{kTokens});
+      EXPECT_TRUE(std::ranges::equal(sink->tokens[i],
+                                     std::span(all->tokens[i]).first(sink->tokens[i].size())));
+    }
+    engine->cancel(*id, 0);                 // too late
+    run(*engine, greedy(prompt(4, 2), 1));  // its counts are published by then
+    EXPECT_LT(engine->stats().generated - before, 2 * kTokens + kTokens / 2);
+  }
 }
 
 TEST_F(EngineTest, DestructionFinishesWhatIsLeftAsCancelled) {

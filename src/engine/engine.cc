@@ -66,7 +66,8 @@ class EngineLoop final : public Engine {
   ~EngineLoop() override;
 
   Result<RequestId> submit(Request request, std::shared_ptr<Sink> sink) override;
-  void cancel(RequestId id) override;
+  void cancel(RequestId id) override { enqueue({id, std::nullopt}); }
+  void cancel(RequestId id, std::int32_t choice) override { enqueue({id, choice}); }
   EngineStats stats() const override;
 
   const ModelManifest& manifest() const override { return model_->manifest; }
@@ -84,6 +85,11 @@ class EngineLoop final : public Engine {
     Request request;
     std::shared_ptr<Sink> sink;
     Clock::time_point arrived;
+  };
+
+  struct Cancellation {
+    RequestId id;
+    std::optional<std::int32_t> choice;  // nothing: all
   };
 
   // A token and what its sequence's next draw needs to know.
@@ -110,7 +116,8 @@ class EngineLoop final : public Engine {
   void drain_inbox();
   void start(Submission submission);
   const StepPlan& plan_step();
-  void cancel_now(RequestId id);
+  void enqueue(Cancellation cancellation);
+  void cancel_now(const Cancellation& cancellation);
   void step(const StepPlan& plan);
   void report_starts(const StepPlan& plan);
   Outcome settle(const SequenceSlice& slice, const LogitRows& rows, std::int32_t& next_row);
@@ -149,7 +156,7 @@ class EngineLoop final : public Engine {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<Submission> inbox_;
-  std::vector<RequestId> cancels_;
+  std::vector<Cancellation> cancels_;
   std::size_t queued_ = 0;  // requests of which no row was computed yet
   EngineStats published_;
   std::int64_t next_request_ = 0;
@@ -209,9 +216,9 @@ Result<RequestId> EngineLoop::submit(Request request, std::shared_ptr<Sink> sink
   return id;
 }
 
-void EngineLoop::cancel(RequestId id) {
+void EngineLoop::enqueue(Cancellation cancellation) {
   const std::lock_guard lock(mutex_);
-  cancels_.push_back(id);
+  cancels_.push_back(cancellation);
   wake_.notify_all();
 }
 
@@ -237,7 +244,7 @@ void EngineLoop::loop() {
     publish_stats();
   }
   drain_inbox();
-  while (!requests_.empty()) cancel_now(requests_.begin()->first);
+  while (!requests_.empty()) cancel_now({requests_.begin()->first, std::nullopt});
   if (options_.after_step) options_.after_step();
 }
 
@@ -262,14 +269,14 @@ bool EngineLoop::wait_for_work() {
 
 void EngineLoop::drain_inbox() {
   std::vector<Submission> submissions;
-  std::vector<RequestId> cancels;
+  std::vector<Cancellation> cancels;
   {
     const std::lock_guard lock(mutex_);
     submissions.swap(inbox_);
     cancels.swap(cancels_);
   }
   for (Submission& submission : submissions) start(std::move(submission));
-  for (const RequestId id : cancels) cancel_now(id);
+  for (const Cancellation& each : cancels) cancel_now(each);
 }
 
 void EngineLoop::start(Submission submission) {
@@ -288,12 +295,16 @@ void EngineLoop::start(Submission submission) {
   if (!status.ok()) finish(sequence, {true, FinishReason::kError, status});
 }
 
-void EngineLoop::cancel_now(RequestId id) {
-  const auto found = requests_.find(id);
+void EngineLoop::cancel_now(const Cancellation& cancellation) {
+  const auto found = requests_.find(cancellation.id);
   if (found == requests_.end()) return;
+  // Before its tokens are drawn, a choice is the first one's sequence.
+  if (cancellation.choice && !found->second.forked) return;
   const std::vector<SequenceId> sequences = found->second.sequences;
   for (const SequenceId sequence : sequences) {
-    if (!choices_.contains(sequence)) continue;
+    const auto choice = choices_.find(sequence);
+    if (choice == choices_.end()) continue;
+    if (cancellation.choice.value_or(choice->second.index) != choice->second.index) continue;
     // A sequence that is being torn down for an error is no longer the scheduler's.
     if (scheduler_.find(sequence) != nullptr) (void)scheduler_.cancel(sequence);
     finish(sequence, {true, FinishReason::kCancelled, {}});

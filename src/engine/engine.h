@@ -144,6 +144,8 @@ class Engine {
   virtual Result<RequestId> submit(Request request, std::shared_ptr<Sink> sink) = 0;
   // Ends the request within one step; its choices finish as kCancelled. Unknown ids are ignored.
   virtual void cancel(RequestId id) = 0;
+  // As cancel(), of one choice that has tokens; the others go on.
+  virtual void cancel(RequestId id, std::int32_t choice) = 0;
 
   virtual EngineStats stats() const = 0;
   virtual const ModelManifest& manifest() const = 0;

@@ -30,7 +30,8 @@ AnswerStream::AnswerStream(AnswerSetup setup)
 void AnswerStream::started(RequestId id) {
   const std::lock_guard lock(mutex_);
   id_ = id;
-  if (cancelled_) setup_.engine->cancel(id);
+  if (cancelled_) return setup_.engine->cancel(id);
+  for (const std::int32_t choice : unwanted_) setup_.engine->cancel(id, choice);
 }
 
 void AnswerStream::cancel() {
@@ -38,6 +39,14 @@ void AnswerStream::cancel() {
   if (cancelled_) return;
   cancelled_ = true;
   if (id_) setup_.engine->cancel(*id_);
+}
+
+void AnswerStream::cancel_choice(std::int32_t index) {
+  const std::lock_guard lock(mutex_);
+  if (!id_)
+    unwanted_.push_back(index);
+  else if (!cancelled_)
+    setup_.engine->cancel(*id_, index);
 }
 
 SlotInfo AnswerStream::slot() const {
@@ -98,6 +107,8 @@ void AnswerStream::on_token(std::int32_t index, TokenId token, std::vector<LogPr
                             Clock::time_point time, http::EventBatch& batch) {
   Choice& choice = choices_[static_cast<std::size_t>(index)];
   if (over_ || choice.ended) return;
+  // Also where another part of the answer has failed.
+  if (setup_.exchange->closed()) return cancel();
   if (usage_.completion_tokens == 0) {
     first_token_ = time;
     usage_.prompt_seconds = seconds_between(start_, time);
@@ -118,7 +129,10 @@ void AnswerStream::on_token(std::int32_t index, TokenId token, std::vector<LogPr
   setup_.writer->token(index, event, client);
   if (!choice.text.stopped()) return;
   end_choice(index, FinishReason::kStop, client);
-  if (std::ranges::all_of(choices_, &Choice::ended)) cancel();
+  if (std::ranges::all_of(choices_, &Choice::ended))
+    cancel();
+  else
+    cancel_choice(index);
   end_if_all(time, client);
 }
 

@@ -46,6 +46,7 @@ class AnswerStream {
     bool finished = false;  // for the engine
   };
 
+  void cancel_choice(std::int32_t index);
   void begin(ClientStream& client);
   void end_choice(std::int32_t index, FinishReason reason, ClientStream& client);
   void end_if_all(Clock::time_point time, ClientStream& client);
@@ -71,6 +72,7 @@ class AnswerStream {
   mutable std::mutex mutex_;
   std::optional<RequestId> id_;
   bool cancelled_ = false;
+  std::vector<std::int32_t> unwanted_;  // choices that ended before started()
 };
 
 }  // namespace strata::serve

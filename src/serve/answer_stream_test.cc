@@ -18,6 +18,7 @@ class CancelledEngine final : public Engine {
  public:
   Result<RequestId> submit(Request, std::shared_ptr<Sink>) override { return RequestId{1}; }
   void cancel(RequestId id) override { cancelled.push_back(id.value); }
+  void cancel(RequestId /*id*/, std::int32_t choice) override { ended.push_back(choice); }
   EngineStats stats() const override { return {}; }
   const ModelManifest& manifest() const override { std::abort(); }
   const PlacementPlan& plan() const override { std::abort(); }
@@ -27,6 +28,7 @@ class CancelledEngine final : public Engine {
   std::map<std::string, Bytes> memory_by_owner() const override { return {}; }
 
   std::vector<std::uint64_t> cancelled;
+  std::vector<std::int32_t> ended;  // choices cancelled alone
 };
 
 // What a writer was told, a line each.
@@ -163,6 +165,17 @@ TEST_F(AnswerStreamTest, LeavesTheEngineAtAStopStringAndHearsNoMore) {
   finish(FinishReason::kCancelled);
   EXPECT_EQ(log_.size(), 7u);
   expect_counts(1, 0, 0, 5);
+}
+
+TEST_F(AnswerStreamTest, EndsAChoiceAloneAtItsStopString) {
+  start({.stops = {"lo"}}, 2);
+  say("h", 0);
+  say("lo", 1);
+  EXPECT_THAT(engine_.ended, ElementsAre(1));
+  EXPECT_THAT(engine_.cancelled, IsEmpty());
+  finish(FinishReason::kCancelled, 1);
+  finish(FinishReason::kStop, 0);
+  expect_counts(2, 0, 0, 3);
 }
 
 TEST_F(AnswerStreamTest, KeepsItsModelUntilTheEngineIsDoneWithAllChoices) {

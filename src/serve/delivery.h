@@ -57,6 +57,11 @@ class ClientStream {
   void write(std::string_view chunk) { batch_.append(*exchange_, chunk); }
   void finish() { batch_.finish(*exchange_); }
   void respond(http::HttpResponse response) { exchange_->respond(std::move(response)); }
+  // Ends the answer, also a stream, with an error.
+  void fail(http::HttpResponse error) {
+    batch_.flush();
+    exchange_->respond(std::move(error));
+  }
 
  private:
   std::shared_ptr<http::Exchange> exchange_;

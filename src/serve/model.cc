@@ -20,7 +20,8 @@ Result<std::optional<ChatTemplate>> template_of(const Metadata& metadata) {
 }  // namespace
 
 Result<std::unique_ptr<ServedModel>> ServedModel::load(ModelFile file, EngineOptions options,
-                                                       const FindDefaults& defaults) {
+                                                       const FindDefaults& defaults,
+                                                       const LoadProgress& progress) {
   const auto start = std::chrono::steady_clock::now();
   std::unique_ptr<ServedModel> model(new ServedModel());
   STRATA_ASSIGN(ModelManifest manifest, ModelManifest::open(file.path));
@@ -30,7 +31,7 @@ Result<std::unique_ptr<ServedModel>> ServedModel::load(ModelFile file, EngineOpt
   STRATA_ASSIGN(model->chat_, template_of(manifest.metadata()));
   model->delivery_ = std::make_unique<Delivery>();
   options.after_step = [delivery = model->delivery_.get()] { delivery->after_step(); };
-  STRATA_ASSIGN(model->engine_, Engine::load(std::move(manifest), options, {}));
+  STRATA_ASSIGN(model->engine_, Engine::load(std::move(manifest), options, progress));
   const Engine& engine = *model->engine_;
   if (!engine.causal())
     return unsupported("{} is an encoder, which gives no answers", printable(file.name));

@@ -40,7 +40,8 @@ using FindDefaults = std::function<SamplingDefaults(const Metadata&, std::int32_
 class ServedModel {
  public:
   static Result<std::unique_ptr<ServedModel>> load(ModelFile file, EngineOptions options,
-                                                   const FindDefaults& defaults);
+                                                   const FindDefaults& defaults,
+                                                   const LoadProgress& progress = {});
 
   const ModelFile& file() const { return file_; }
   Engine& engine() const { return *engine_; }

@@ -237,7 +237,8 @@ void Models::load_now(std::unique_lock<std::mutex>& lock, Entry& entry) {
     const Bytes used = memory_to_come();
     options.memory = budget_ > used ? budget_ - used : 1;
     lock.unlock();
-    auto loaded = ServedModel::load(entry.file, options, options_.sampling);
+    auto loaded = ServedModel::load(entry.file, options, options_.sampling,
+                                    [this](Bytes, Bytes) { return !stop_; });
     lock.lock();
     const bool no_room =
         !loaded.ok() && loaded.status().code() == StatusCode::kResourceExhausted && !stop_;

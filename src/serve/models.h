@@ -2,6 +2,7 @@
 // has asked for long, or when another needs the room.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -119,7 +120,7 @@ class Models {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<std::unique_ptr<Entry>> entries_;
-  bool stop_ = false;
+  std::atomic<bool> stop_{false};  // set under the mutex
   std::thread thread_;
 };
 

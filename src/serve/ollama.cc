@@ -71,11 +71,7 @@ class OllamaWriter final : public AnswerWriter {
     client.write(json::serialize(out) + "\n");
     client.finish();
   }
-  void fail(const Refusal& refusal, ClientStream& client) override {
-    if (!style_.stream) return client.respond(refuse(refusal));
-    client.write(refuse(refusal).body + "\n");
-    client.finish();
-  }
+  void fail(const Refusal& refusal, ClientStream& client) override { client.fail(refuse(refusal)); }
 
  private:
   json::object head() const { return {{"model", name_}, {"created_at", rfc3339_now()}}; }
@@ -179,6 +175,7 @@ void answer(Service& service, Router::Call call, Answer<OllamaRequest> read) {
     form.stream.emplace();
     form.stream->content_type = kNdjson;
     form.stream->keep_alive_chunk = sign_of_life(generation.model, read->chat);
+    form.stream->error_suffix = "\n";
   }
   std::vector<Generation> one;
   one.push_back(std::move(generation));

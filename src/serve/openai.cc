@@ -31,6 +31,8 @@ void answer(Service& service, Router::Call call, Answer<OpenAiRequest> read, boo
     form.stream.emplace();
     form.stream->headers = {{"Cache-Control", "no-cache"}};
     form.stream->keep_alive_chunk = kSignOfLife;
+    form.stream->error_prefix = "data: ";
+    form.stream->error_suffix = "\n\ndata: [DONE]\n\n";
   }
   service.answer(std::move(request.generations), std::move(form), std::move(call.exchange));
 }

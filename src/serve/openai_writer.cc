@@ -185,8 +185,7 @@ class StreamWriter final : public Writer {
   }
 
   void fail(const Refusal& refusal, ClientStream& client) override {
-    client.write("data: " + openai_error(refusal).body + "\n\n");
-    client.finish();
+    client.fail(openai_error(refusal));
   }
 
  private:
@@ -284,7 +283,7 @@ class WholeWriter final : public Writer {
   }
 
   void fail(const Refusal& refusal, ClientStream& client) override {
-    client.respond(openai_error(refusal));
+    client.fail(openai_error(refusal));
   }
 
  private:

@@ -124,6 +124,9 @@ void Service::answer(std::vector<Generation> generations, AnswerForm form, Excha
   const auto keep_alive = generations.front().keep_alive;
   const auto work =
       std::make_shared<Work>(Work{std::move(generations), std::move(form), std::move(exchange)});
+  work->exchange->stand_by(
+      {work->form.stream,
+       work->form.refuse(Refusal(503, "overloaded_error", "the server is stopping"))});
   models_.acquire(name, keep_alive, [this, work](Answer<std::shared_ptr<ModelLease>> leased) {
     if (work->exchange->closed()) return metrics_.requests_abandoned(answers_of(work->generations));
     if (!leased.ok()) return refuse(metrics_, *work, leased.status());

@@ -66,6 +66,23 @@ class AgainstAFake(unittest.TestCase):
         self.assertIn("failed: the engine stopped", self.said)
         self.assertIn("HTTP 503: as the test says", self.said)
 
+    def test_a_load_without_one_answer_fails_with_the_first_reason(self):
+        with FakeServer(lambda number, _: {"status": 503} if number else {}) as server:
+            done = strata("bench", "serve", server.url, "--json", *LITTLE, "-u", 2, "-r", 6)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(json.loads(done.stdout)["total"]["errors"], {"HTTP 503": 6})
+        self.assertIn("none of the 6 requests had a whole answer; the first: HTTP 503: as the test",
+                      done.stderr.decode())
+
+    def test_as_many_streams_are_named_as_there_were_at_a_time(self):
+        def text(users, requests):
+            with FakeServer(lambda *_: {"gap": 0.02}) as server:
+                done = strata("bench", "serve", server.url, *LITTLE, "-u", users, "-r", requests)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout.decode()
+        self.assertIn("in which 3 streams, the most at a time, gave text", text(8, 3))
+        self.assertNotIn("at a time", text(1, 3))
+
     def test_the_same_seed_asks_the_same(self):
         lengths = ("-p", "uniform:5:60", "-n", "lognormal:6:0.7:20", "--shared-prefix", 12)
         asked = []
@@ -157,7 +174,9 @@ class AgainstAFake(unittest.TestCase):
         with FakeServer(lambda *_: {"status": 401}) as server:
             self.refused("does not answer: HTTP 401: as the test says", server.url)
             self.refused("is no length", server.url, "-p", "normal:9")
-            self.refused("between 1 and", server.url, "-p", "uniform:9:3")
+            self.refused("between 1 and", server.url, "-p", "uniform:0:3")
+            self.refused("the least length, 9, is above the most, 3", server.url, "-p",
+                         "uniform:9:3")
             self.refused("is no limit", server.url, "--good", "x:1")
             self.refused("a load of its own", server.url, "--agents", 1, "--burst", 2)
         self.refused("excludes", "http://a", "-m", "model", code=2)

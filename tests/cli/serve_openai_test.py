@@ -403,7 +403,7 @@ class Tools(Dialect):
         self.assertEqual(self.refused(CHAT, body, 500)["type"], "tool_call_error")
         text = self.server.post(CHAT, {**body, "stream": True}).body.decode()
         self.assertEqual(text.count('"error"'), 1)
-        self.assertNotIn("[DONE]", text)
+        self.assertRegex(text, r"\ndata: {\"error\".*\n\ndata: \[DONE\]\n\n$")
         self.chat()
         self.assertFalse(self.server.slots("queued", "prompt", "generating"))
 

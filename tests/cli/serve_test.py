@@ -5,16 +5,23 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
+import signal
 import unittest
 
 import serving
 from serving import CHAT, COMPLETIONS, GREEDY, HELLO, TINY, Server
-from support import REFERENCE, ROOT, main, needs, strata
+from support import PATIENCE, REFERENCE, ROOT, main, needs, strata
 
 OTHER = REFERENCE / "qwen2.gguf"
 # An answer that ends only where the context does, and takes its time.
 ENDLESS = {"prompt": "x", "temperature": 0, "max_tokens": -1, "ignore_eos": True,
            "logit_bias": {"511": -100}, "stream": True}
+
+
+def read_all(client):
+    with client:
+        return b"".join(iter(lambda: client.recv(65536), b"")).decode()
 
 
 def options(context=512, memory="512M"):
@@ -149,7 +156,7 @@ class SeveralModels(unittest.TestCase):
     def test_ps_and_stop_speak_to_the_server(self):
         with Server(f"one={TINY}", f"two={OTHER}", *options()) as server:
             def command(*arguments):
-                return strata(*arguments, "--port", server.port)
+                return strata(*arguments, "--host", "localhost", "--port", server.port)
             listed = command("ps")
             self.assertEqual(listed.returncode, 0, listed.stderr)
             self.assertIn(b"one", listed.stdout)
@@ -192,13 +199,53 @@ class Life(unittest.TestCase):
         self.assertTrue(rest.endswith("data: [DONE]\n\n"), rest[-100:])
         self.assertIn('"finish_reason":"length"', rest)
 
-    def test_sigterm_breaks_what_does_not_end_in_time(self):
-        with Server(TINY, *options(4096), "--grace", 0) as server:
-            clients = [server.start(COMPLETIONS, {**ENDLESS, "n": 2}) for _ in range(8)]
+    def test_sigterm_tells_each_what_does_not_end_in_time(self):
+        lines = {"prompt": "x", "raw": True}
+        with Server(TINY, *options(4096), "--grace", 0, "--parallel", 1) as server:
+            events = server.start(COMPLETIONS, {**ENDLESS, "n": 8})
             server.wait_for(lambda: server.slots("generating"))
-            self.assertEqual(server.stop(), 0)
-            for client in clients:
-                client.close()
+            whole = server.start(COMPLETIONS, {**ENDLESS, "stream": False})
+            ollama = server.start("/api/generate", lines)
+            server.wait_for(lambda: len(server.slots("queued")) == 2)
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                ends = [pool.submit(read_all, client) for client in (events, whole, ollama)]
+                self.assertEqual(server.stop(), 0)
+                events, whole, ollama = [end.result() for end in ends]
+            server.wait_for_line("Stopped: 0 of the requests under way finished, 3 were cut.")
+        self.assertRegex(events, r'data: {"error":{"message":"the server is stopping".*}}\n\n'
+                         r'(\r\n.*\r\n)?data: \[DONE\]\n\n\r\n0\r\n\r\n$')
+        self.assertTrue(whole.startswith("HTTP/1.1 503 "), whole)
+        self.assertIn("\r\nRetry-After: 1\r\n", whole)
+        self.assertTrue(ollama.endswith('{"error":"the server is stopping"}\n\r\n0\r\n\r\n'),
+                        ollama[-200:])
+
+    def test_new_requests_during_the_grace_get_503(self):
+        with Server(TINY, *options(4096)) as server:
+            active = server.start(COMPLETIONS, {**ENDLESS, "n": 8})
+            server.wait_for(lambda: server.slots("generating"))
+            connection, response = server.open("GET", "/v1/models")
+            response.read()
+            server.process.send_signal(signal.SIGTERM)
+            server.wait_for_line("Stopping: new requests are refused")
+            connection.request("GET", "/v1/models")
+            refused = connection.getresponse()
+            self.assertEqual((refused.status, refused.getheader("Retry-After")), (503, "1"))
+            connection.close()
+            server.process.send_signal(signal.SIGTERM)  # at once
+            self.assertEqual(server.process.wait(PATIENCE), -signal.SIGTERM)
+            active.close()
+
+    def test_the_example_fits_the_model(self):
+        with serving.scratch() as folder:
+            plain = pathlib.Path(folder) / "plain.gguf"
+            key = serving.TEMPLATE_KEY
+            plain.write_bytes(TINY.read_bytes().replace(key, b"x" * len(key)))
+            for source, path in (TINY, "/v1/chat/completions"), (plain, "/v1/completions"):
+                with Server(source, *options()) as server:
+                    line = next(line for line in server.log if "curl" in line)
+                    command, body = re.fullmatch(r"  curl \S+(/v1/\S+) -d '(.*)'", line).groups()
+                    self.assertEqual(command, path)
+                    self.assertEqual(server.post(command, body).status, 200)
 
     def test_options_come_from_a_file_and_the_environment(self):
         with serving.scratch() as folder:

@@ -170,6 +170,13 @@ class Server:
                 raise AssertionError(f"waited in vain; the server says {self.log}")
             time.sleep(0.01)
 
+    def wait_for_line(self, start):
+        # The program may be gone by then.
+        limit = time.monotonic() + PATIENCE
+        while not any(line.startswith(start) for line in self.log):
+            assert time.monotonic() < limit, f"no line '{start}' in {self.log}"
+            time.sleep(0.01)
+
     def url(self):
         return f"http://127.0.0.1:{self.port}"
 

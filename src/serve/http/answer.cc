@@ -80,6 +80,17 @@ void Connection::answer(const HttpResponse& response) {
   end_answer();
 }
 
+// Where a stream is open, the response becomes its end.
+bool Connection::conclude(const HttpResponse& response) {
+  if (phase_ == Phase::kStreaming && stream_.error_prefix.size() + stream_.error_suffix.size() > 0)
+    return append(stream_.error_prefix + response.body + stream_.error_suffix, true);
+  if (phase_ == Phase::kHandling)
+    answer(response);
+  else if (phase_ == Phase::kStreaming)
+    abandon();
+  return mark_dirty();
+}
+
 void Connection::refuse(const HttpResponse& refusal, bool keep_alive) {
   ++server_.refused;
   keep_open_ = keep_alive;
@@ -93,7 +104,8 @@ void Connection::open_stream(StreamStart start) {
   keep_open_ = keep_open_ && chunked_;
   append_head(start.status, start.headers, start.content_type);
   out_ += chunked_ ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n";
-  keep_alive_chunk_ = std::move(start.keep_alive_chunk);
+  stream_ = std::move(start);
+  stream_.headers.clear();
   last_sent_ = Clock::now();
   enter(Phase::kStreaming);
   if (is_head_) end_answer();
@@ -118,9 +130,13 @@ bool Connection::append(std::string_view chunk, bool last) {
 
 bool Connection::apply(Command& command) {
   const bool handling = phase_ == Phase::kHandling;
-  if (auto* response = std::get_if<HttpResponse>(&command.what)) {
-    if (handling) answer(*response);
-  } else if (auto* start = std::get_if<StreamStart>(&command.what)) {
+  if (auto* standby = std::get_if<Standby>(&command.what)) {
+    standby_ = std::move(*standby);
+    rearm();
+    return false;
+  }
+  if (const auto* response = std::get_if<HttpResponse>(&command.what)) return conclude(*response);
+  if (auto* start = std::get_if<StreamStart>(&command.what)) {
     if (handling) open_stream(std::move(*start));
   } else if (const auto* chunk = std::get_if<std::string>(&command.what)) {
     return append(*chunk, false);
@@ -147,9 +163,13 @@ void Connection::abandon() {
 void Connection::end_answer() {
   server_.buffered -= std::exchange(charged_, 0);
   cors_.clear();
-  keep_alive_chunk_.clear();
+  stream_ = {};
+  standby_.reset();
   is_head_ = false;
-  if (channel_) std::exchange(channel_, nullptr)->complete();
+  if (channel_) {
+    std::exchange(channel_, nullptr)->complete();
+    if (server_.stopping) ++server_.ended.finished;
+  }
   enter(keep_open_ ? Phase::kIdle : Phase::kFlushing);
 }
 
@@ -198,6 +218,7 @@ void Connection::on_sent() {
   out_.clear();
   if (out_.capacity() > kKeptBytes) out_.shrink_to_fit();
   if (phase_ == Phase::kFlushing) return linger();
+  server_.note_if_drained();
   if (phase_ <= Phase::kBody) resume();
 }
 

@@ -18,6 +18,14 @@
 #include "serve/http/response_reader.h"
 
 namespace strata::http {
+
+struct ServerAddress {
+  std::string host;  // without brackets
+  std::string port = "80";
+  std::string authority;
+  std::string path;  // without a slash at its end
+};
+
 namespace {
 
 namespace asio = boost::asio;
@@ -31,14 +39,7 @@ constexpr asio::use_awaitable_t<ClientExecutor> kAwaitClient;
 constexpr std::size_t kReceiveBytes = 64 * 1024;
 constexpr std::size_t kMostTextBytes = 64 * 1024 * 1024;
 
-struct Address {
-  std::string host;  // without brackets
-  std::string port = "80";
-  std::string authority;
-  std::string path;  // without a slash at its end
-};
-
-Result<Address> parse_address(std::string_view url) {
+Result<ServerAddress> parse_address(std::string_view url) {
   constexpr std::string_view kScheme = "http://";
   const std::string shown = printable(url, 200);
   if (!url.starts_with(kScheme))
@@ -47,7 +48,7 @@ Result<Address> parse_address(std::string_view url) {
   for (const char c : url)
     if (c <= ' ' || c == 0x7f || c == '?' || c == '#' || c == '@')
       return invalid_argument("{} holds more than http://HOST:PORT/PATH", shown);
-  Address address;
+  ServerAddress address;
   const std::size_t slash = std::min(url.find('/'), url.size());
   address.authority = url.substr(0, slash);
   address.path = url.substr(slash);
@@ -83,7 +84,7 @@ class Client::Impl {
   class Stream;
 
   asio::io_context io_{1};
-  Address address_;
+  ServerAddress address_;
   tcp::endpoint endpoint_;
   Id last_ = 0;
   std::unordered_map<Id, std::shared_ptr<Stream>> streams_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <random>
 
 #include "serve/http/response_reader.h"
@@ -122,11 +123,11 @@ TEST_F(ClientTest, AsksManyTimesAtOnce) {
 }
 
 TEST_F(ClientTest, ReadsAStreamAsItComesAndLeavesItWhenToldTo) {
-  std::shared_ptr<Exchange> held;
+  std::promise<std::shared_ptr<Exchange>> held;
   serve([&](const HttpRequest&, std::shared_ptr<Exchange> exchange) {
     exchange->start_stream({});
     exchange->write("first");
-    held = std::move(exchange);
+    held.set_value(std::move(exchange));
   });
   std::string came;
   Client::Id id = 0;
@@ -137,7 +138,8 @@ TEST_F(ClientTest, ReadsAStreamAsItComesAndLeavesItWhenToldTo) {
                                    [](int, Failure) { ADD_FAILURE() << "cancelled"; }});
   client_->run();
   EXPECT_EQ(came, "first");
-  EXPECT_TRUE(eventually([&] { return held->closed(); }));
+  const auto exchange = held.get_future().get();
+  EXPECT_TRUE(eventually([&] { return exchange->closed(); }));
 }
 
 TEST_F(ClientTest, TellsFailuresApart) {

@@ -15,6 +15,10 @@ constexpr std::size_t kReadBytes = 64 * 1024;
 constexpr auto kLingerTime = std::chrono::seconds(2);
 constexpr auto kNever = std::chrono::hours(24);
 
+HttpResponse stopping_response() {
+  return overload_response("stopping", "the server is stopping; try again when it is back");
+}
+
 }  // namespace
 
 ServerState::ServerState(ServerOptions server_options, Handler server_handler)
@@ -24,6 +28,11 @@ ServerState::ServerState(ServerOptions server_options, Handler server_handler)
       loop(std::make_shared<Loop>()),
       pool(options.workers, options.max_queued),
       received(kReadBytes) {}
+
+void ServerState::note_if_drained() const {
+  if (stopping && std::ranges::none_of(open, [](const auto& each) { return each->busy(); }))
+    on_drained();
+}
 
 Connection::Connection(ServerState& server, Socket socket)
     : server_(server), socket_(std::move(socket)), timer_(socket_.get_executor()) {
@@ -100,14 +109,20 @@ Clock::time_point Connection::deadline() const {
     case Phase::kHead: due = phase_start_ + options.header_timeout; break;
     case Phase::kBody: due = phase_start_ + options.body_timeout; break;
     case Phase::kStreaming:
-      if (!keep_alive_chunk_.empty()) due = last_sent_ + options.keep_alive_interval;
+      if (!stream_.keep_alive_chunk.empty()) due = last_sent_ + options.keep_alive_interval;
+      break;
+    case Phase::kHandling:
+      if (opens_by_itself()) due = phase_start_ + options.keep_alive_interval;
       break;
     case Phase::kLingering: due = phase_start_ + kLingerTime; break;
-    case Phase::kHandling:
     case Phase::kFlushing:
     case Phase::kClosed: break;
   }
   return blocked_ ? last_sent_ + options.write_timeout : due;
+}
+
+bool Connection::opens_by_itself() const {
+  return standby_ && standby_->stream && !standby_->stream->keep_alive_chunk.empty();
 }
 
 void Connection::expire() {
@@ -121,7 +136,11 @@ void Connection::expire() {
       return refuse(error_response(408, "invalid_request_error", "request_timeout",
                                    "the request took too long to arrive"),
                     false);
-    case Phase::kStreaming: append(keep_alive_chunk_, false); return flush();
+    case Phase::kHandling:
+      if (!opens_by_itself()) return drop();
+      open_stream(*std::move(standby_->stream));
+      [[fallthrough]];
+    case Phase::kStreaming: append(stream_.keep_alive_chunk, false); return flush();
     default: return drop();
   }
 }
@@ -185,7 +204,9 @@ void Connection::on_head() {
   cors_ = server_.rules.cors_headers(incoming);
   // Without a body to skip, the connection can go on: a client with a wrong key tries another.
   const bool whole = parser_->state() == RequestParser::State::kDone;
-  if (const auto answer = server_.rules.check(incoming, local_))
+  if (server_.stopping)
+    refuse(stopping_response(), false);
+  else if (const auto answer = server_.rules.check(incoming, local_))
     refuse(*answer, keep_open_ && whole);
 }
 
@@ -201,6 +222,7 @@ void Connection::charge_body() {
 }
 
 void Connection::dispatch() {
+  if (server_.stopping) return refuse(stopping_response(), false);
   HttpRequest request = std::move(parser_->incoming().request);
   parser_.reset();
   channel_ = std::make_shared<Channel>(server_.loop);
@@ -233,8 +255,23 @@ void Connection::resume() {
 }
 
 void Connection::retire() {
+  if (phase_ == Phase::kHandling) keep_open_ = false;
+}
+
+void Connection::cut() {
   keep_open_ = false;
-  if (phase_ <= Phase::kBody && unsent() == 0) drop();
+  if (phase_ == Phase::kIdle && unsent() == 0) return drop();
+  if (phase_ == Phase::kHead || phase_ == Phase::kBody) return refuse(stopping_response(), false);
+  if (!channel_) return;
+  ++server_.ended.cut;
+  const std::shared_ptr<Channel> channel = std::exchange(channel_, nullptr);
+  conclude(standby_ ? standby_->stopped : stopping_response());
+  channel->lose();
+  flush();
+}
+
+bool Connection::busy() const {
+  return phase_ != Phase::kClosed && (phase_ >= Phase::kHandling || unsent() > 0);
 }
 
 void Connection::drop() {
@@ -251,7 +288,7 @@ void Connection::drop() {
     ++server_.disconnected;
     std::exchange(channel_, nullptr)->lose();
   }
-  if (server_.open.empty() && server_.on_last_closed) server_.on_last_closed();
+  server_.note_if_drained();
 }
 
 }  // namespace strata::http

@@ -44,10 +44,14 @@ struct ServerState {
 
   // The loop's thread only.
   std::unordered_set<std::shared_ptr<Connection>> open;
-  std::function<void()> on_last_closed;
+  std::function<void()> on_drained;
   std::vector<char> received;  // what one read brought, for all connections
   Bytes buffered = 0;          // bodies of unanswered requests
-  bool stopping = false;
+  bool stopping = false;       // requests that come are refused
+  StopReport ended;            // since then
+
+  // Calls on_drained where the server stops and no connection is busy.
+  void note_if_drained() const;
 
   std::atomic<std::size_t> connections{0};
   std::atomic<std::uint64_t> requests{0};
@@ -69,8 +73,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool append(std::string_view chunk, bool last);
   void flush();
 
-  // The server takes no more requests: the last answer ends the connection.
+  // The server takes no more requests: an answer whose head is to come ends the connection.
   void retire();
+  // Tells a client that waits that the server stops, and ends the connection.
+  void cut();
+  // Whether a request is being answered, or an answer on its way.
+  bool busy() const;
   // Ends the connection at once.
   void drop();
 
@@ -82,6 +90,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void spawn_read_loop();
   void enter(Phase phase);
   Clock::time_point deadline() const;
+  bool opens_by_itself() const;
   void rearm();
   void expire();
 
@@ -97,6 +106,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // An answer's way out.
   void refuse(const HttpResponse& refusal, bool keep_alive);
   void answer(const HttpResponse& response);
+  bool conclude(const HttpResponse& response);
   void open_stream(StreamStart start);
   void abandon();
   void end_answer();
@@ -134,7 +144,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool is_http11_ = true;
   bool keep_open_ = true;
   bool chunked_ = false;
-  std::string keep_alive_chunk_;
+  StreamStart stream_;  // without its headers
+  std::optional<Standby> standby_;
 
   std::string out_;  // from sent_ on it waits for the socket
   std::size_t sent_ = 0;

@@ -12,6 +12,10 @@ Exchange::~Exchange() {
   if (!closed()) channel_->loop()->send(Command{channel_, Abandon()});
 }
 
+void Exchange::stand_by(Standby standby) {
+  if (!closed()) channel_->loop()->send(Command{channel_, std::move(standby)});
+}
+
 void Exchange::respond(HttpResponse response) {
   if (!closed()) channel_->loop()->send(Command{channel_, std::move(response)});
 }

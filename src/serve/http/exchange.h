@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,10 +18,21 @@ struct EventBlock;
 
 struct StreamStart {
   std::string content_type = "text/event-stream";
-  Fields headers;
+  Fields headers = {};
   // Sent while the stream is silent for ServerOptions::keep_alive_interval; empty: nothing is.
-  std::string keep_alive_chunk;
+  std::string keep_alive_chunk = {};
   int status = 200;
+  // Put around the body of a response that comes once the stream is open, and ends it; where both
+  // are empty, the connection breaks instead.
+  std::string error_prefix = {}, error_suffix = {};
+};
+
+// What the server says of itself as long as a handler's answer is not complete.
+struct Standby {
+  // Opens when nothing was said for ServerOptions::keep_alive_interval, if it has a
+  // keep_alive_chunk.
+  std::optional<StreamStart> stream = {};
+  HttpResponse stopped = {};  // where the server stops before the answer is complete
 };
 
 // Thread-safe. What one thread calls takes effect in that order. Calls that come too late (the
@@ -34,10 +46,15 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // The whole answer. REQUIRES: neither respond() nor start_stream() came before.
+  // For a request that may wait long. REQUIRES: before everything else.
+  void stand_by(Standby standby);
+
+  // The whole answer, or the error that ends an open stream. REQUIRES: neither respond() nor
+  // finish() came before.
   void respond(HttpResponse response);
 
-  // Opens a stream: write() any number of times, then finish(). REQUIRES: as respond().
+  // Opens a stream: write() any number of times, then finish(). REQUIRES: neither it nor respond()
+  // came before. Does nothing where the stream of stand_by() has opened.
   void start_stream(StreamStart start);
   void write(std::string chunk);
   void finish();

@@ -107,6 +107,25 @@ TEST(Limits, Connections) {
   EXPECT_EQ(fourth.ask(get("/")).status, 200);
 }
 
+TEST(Limits, HoweverManyConnectionsComeEachIsTold) {
+  ServerOptions options;
+  options.max_connections = 1;
+  const auto server = start_test_server(echo, options);
+  TestClient first(server->port());
+  EXPECT_EQ(first.ask(get("/")).status, 200);
+  std::vector<std::unique_ptr<TestClient>> crowd;
+  for (int i = 0; i < 150; ++i) crowd.push_back(std::make_unique<TestClient>(server->port()));
+  for (const auto& client : crowd) {
+    const TestAnswer refused = client->read();
+    EXPECT_EQ(refused.status, 503);
+    EXPECT_TRUE(refused.whole);
+    EXPECT_EQ(refused.header("Retry-After"), "1");
+    EXPECT_THAT(refused.body, testing::HasSubstr("too many connections"));
+  }
+  EXPECT_EQ(server->stats().refused, crowd.size());
+  EXPECT_EQ(first.ask(get("/")).status, 200);
+}
+
 TEST(Limits, WaitingRequests) {
   ServerOptions options;
   options.workers = 1;

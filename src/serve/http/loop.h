@@ -24,7 +24,7 @@ struct Abandon {};  // nobody is left who could answer
 
 struct Command {
   std::shared_ptr<Channel> channel;
-  std::variant<HttpResponse, StreamStart, std::string, Finish, Abandon> what;
+  std::variant<Standby, HttpResponse, StreamStart, std::string, Finish, Abandon> what;
 };
 
 // What an EventBatch collects. `bytes` holds the chunks one after the other.

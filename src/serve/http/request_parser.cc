@@ -6,6 +6,7 @@
 #include <boost/beast/http/error.hpp>
 
 #include "base/ascii.h"
+#include "base/printable.h"
 #include "serve/http/target.h"
 
 namespace strata::http {
@@ -102,6 +103,12 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
       if (lower_case(view(value)) != "chunked" || !incoming_.is_http11)
         return refuse(501, "encoding_not_supported",
                       "of all transfer encodings only \"chunked\" is supported", code);
+    } else if (lower == "content-encoding") {
+      if (!value.empty() && lower_case(view(value)) != "identity")
+        return refuse(415, "encoding_not_supported",
+                      fmt::format("the body is compressed (Content-Encoding: {}); send it as it is",
+                                  printable(view(value), 40)),
+                      code);
     } else if (lower == "host") {
       if (has_host_) return refuse(400, "malformed_request", "two Host headers", code);
       has_host_ = true;

@@ -96,6 +96,8 @@ TEST(RequestParser, MalformedRequestsAreRefused) {
       {"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n", 501},
       {"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 501},
       {"GET / HTTP/1.1\r\nHost: x\r\nExpect: the best\r\n\r\n", 417},
+      {"POST / HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n", 415},
+      {"POST / HTTP/1.1\r\nHost: x\r\nContent-Encoding: identity, br\r\n\r\n", 415},
       {"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", 400},
       {"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n", 400},
       {"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n", 400},

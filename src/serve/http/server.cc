@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -22,9 +23,14 @@ using asio::ip::tcp;
 using Acceptor = asio::basic_socket_acceptor<tcp, Executor>;
 using ErrorCode = boost::system::error_code;
 
-// Connections beyond the limit that are told so; any more are closed unanswered.
+// Connections beyond the limit whose clients may send on while they read the refusal.
 constexpr std::size_t kRefusing = 64;
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
+constexpr auto kLastWords = std::chrono::seconds(1);
+
+HttpResponse crowd_response() {
+  return overload_response("too_many_connections", "too many connections are open");
+}
 
 Status listen_error(const ServerOptions& options, const ErrorCode& error) {
   const auto where = fmt::format("{} port {}", options.address, options.port);
@@ -76,20 +82,21 @@ Status listen(Acceptor& acceptor, const tcp::endpoint& endpoint, const ServerOpt
 class Server::Impl {
  public:
   Impl(ServerOptions options, Handler handler) : state_(std::move(options), std::move(handler)) {}
-  ~Impl() { stop(std::chrono::milliseconds(0)); }
+  ~Impl() { (void)stop(std::chrono::milliseconds(0)); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
   Status start();
   std::uint16_t port() const { return port_; }
   ServerStats stats() const;
-  void stop(std::chrono::milliseconds grace);
+  StopReport stop(std::chrono::milliseconds grace);
 
  private:
   asio::awaitable<void, Executor> accept_loop(Acceptor& acceptor);
   void admit(Socket socket);
+  void turn_away(Socket& socket);
   void retire();
-  void drop_all();
+  void for_all(void (Connection::*call)());
 
   ServerState state_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
@@ -97,8 +104,8 @@ class Server::Impl {
   std::thread thread_;
 
   std::mutex mutex_;
-  std::condition_variable closed_;
-  bool all_closed_ = false;
+  std::condition_variable changed_;
+  bool drained_ = false;  // no request is under way
 };
 
 Status Server::Impl::start() {
@@ -141,47 +148,69 @@ asio::awaitable<void, Executor> Server::Impl::accept_loop(Acceptor& acceptor) {
 
 void Server::Impl::admit(Socket socket) {
   const std::size_t open = state_.open.size();
-  if (open >= state_.options.max_connections + kRefusing) {
-    ++state_.refused;
-    return;
-  }
+  const std::size_t most = state_.options.max_connections;
+  if (open >= most + kRefusing) return turn_away(socket);
   const auto connection = std::make_shared<Connection>(state_, std::move(socket));
   state_.open.insert(connection);
   state_.connections = state_.open.size();
-  if (open < state_.options.max_connections) return connection->start();
-  connection->start_refusing(
-      overload_response("too_many_connections", "too many connections are open"));
+  if (open < most) return connection->start();
+  connection->start_refusing(crowd_response());
+}
+
+// As far as the socket takes it at once, which holds nothing yet.
+void Server::Impl::turn_away(Socket& socket) {
+  ++state_.refused;
+  const HttpResponse refusal = crowd_response();
+  std::string text = fmt::format("HTTP/1.1 {} Service Unavailable\r\nContent-Type: {}\r\n",
+                                 refusal.status, refusal.content_type);
+  for (const auto& [name, value] : refusal.headers) text += fmt::format("{}: {}\r\n", name, value);
+  text += fmt::format("Content-Length: {}\r\nConnection: close\r\n\r\n{}", refusal.body.size(),
+                      refusal.body);
+  ErrorCode ignored;
+  socket.non_blocking(true, ignored);
+  socket.write_some(asio::buffer(text), ignored);
+  socket.shutdown(Socket::shutdown_send, ignored);
+  // Closing a socket with unread bytes resets it.
+  socket.read_some(asio::buffer(state_.received), ignored);
+}
+
+void Server::Impl::for_all(void (Connection::*call)()) {
+  const std::vector<std::shared_ptr<Connection>> open(state_.open.begin(), state_.open.end());
+  for (const auto& connection : open) (*connection.*call)();
 }
 
 void Server::Impl::retire() {
-  state_.stopping = true;
   for (const auto& acceptor : acceptors_) acceptor->close();
-  state_.on_last_closed = [this] {
+  state_.on_drained = [this] {
     const std::lock_guard lock(mutex_);
-    all_closed_ = true;
-    closed_.notify_all();
+    drained_ = true;
+    changed_.notify_all();
   };
-  const std::vector<std::shared_ptr<Connection>> open(state_.open.begin(), state_.open.end());
-  for (const auto& connection : open) connection->retire();
-  if (state_.open.empty()) state_.on_last_closed();
+  state_.stopping = true;
+  for_all(&Connection::retire);
+  state_.note_if_drained();
 }
 
-void Server::Impl::drop_all() {
-  const std::vector<std::shared_ptr<Connection>> open(state_.open.begin(), state_.open.end());
-  for (const auto& connection : open) connection->drop();
-}
-
-void Server::Impl::stop(std::chrono::milliseconds grace) {
-  if (!thread_.joinable()) return;
+StopReport Server::Impl::stop(std::chrono::milliseconds grace) {
+  if (!thread_.joinable()) return {};
   asio::io_context& io = state_.loop->io();
-  asio::post(io, [this] { retire(); });
-  {
+  const auto wait = [this](std::chrono::milliseconds time) {
     std::unique_lock lock(mutex_);
-    closed_.wait_for(lock, grace, [this] { return all_closed_; });
-  }
-  asio::post(io, [this] { drop_all(); });
+    changed_.wait_for(lock, time, [this] { return std::exchange(drained_, false); });
+  };
+  auto more_to_come = asio::make_work_guard(io);
+  asio::post(io, [this] { retire(); });
+  wait(grace);
+  asio::post(io, [this] {
+    for_all(&Connection::cut);
+    state_.note_if_drained();
+  });
+  wait(kLastWords);
+  asio::post(io, [this] { for_all(&Connection::drop); });
+  more_to_come.reset();
   thread_.join();
   state_.pool.stop();
+  return state_.ended;
 }
 
 ServerStats Server::Impl::stats() const {
@@ -208,6 +237,6 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 std::uint16_t Server::port() const { return impl_->port(); }
 ServerStats Server::stats() const { return impl_->stats(); }
-void Server::stop(std::chrono::milliseconds grace) { impl_->stop(grace); }
+StopReport Server::stop(std::chrono::milliseconds grace) { return impl_->stop(grace); }
 
 }  // namespace strata::http

@@ -24,6 +24,12 @@ struct ServerStats {
   std::uint64_t slow = 0;          // of these, dropped for reading too slowly
 };
 
+// Of the requests that were under way when the server was told to stop.
+struct StopReport {
+  std::size_t finished = 0;
+  std::size_t cut = 0;  // that had no answer, or not the whole, at the end of their time
+};
+
 // Called by several threads at a time; may take long, but not wait for another request's handler.
 // The exchange may be kept and answered by any thread later.
 using Handler = std::function<void(HttpRequest, std::shared_ptr<Exchange>)>;
@@ -39,9 +45,10 @@ class Server {
   std::uint16_t port() const;
   ServerStats stats() const;
 
-  // Takes no more requests, gives those that run `grace` to end, breaks the rest and returns when
-  // no handler runs. REQUIRES: no handler or callback of this server calls it.
-  void stop(std::chrono::milliseconds grace);
+  // Listens no more and answers further requests of open connections with 503. Gives those under
+  // way `grace` to end, tells the clients of the rest so, for which there is a second, and returns
+  // when no handler runs. REQUIRES: no handler or callback of this server calls it.
+  StopReport stop(std::chrono::milliseconds grace);
 
  private:
   class Impl;

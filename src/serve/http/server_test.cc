@@ -224,16 +224,112 @@ TEST(Server, StopLetsRunningAnswersEnd) {
   TestClient busy(server->port());
   busy.send(get("/b") + get("/never"));
   ASSERT_TRUE(eventually([&] { return running.load(); }));
-  std::thread stopper([&] { server->stop(std::chrono::seconds(20)); });
+  StopReport report;
+  std::thread stopper([&] { report = server->stop(std::chrono::seconds(20)); });
   const TestAnswer answer = busy.read();
   EXPECT_EQ(answer.body, "GET /b ");
   EXPECT_EQ(answer.header("Connection"), "close");
   EXPECT_TRUE(busy.ended());
-  EXPECT_TRUE(idle.ended());
   busy.close();
+  EXPECT_TRUE(idle.ended());
   stopper.join();
+  EXPECT_EQ(report.finished, 1u);
+  EXPECT_EQ(report.cut, 0u);
   EXPECT_FALSE(TestClient(server->port()).connected());
   EXPECT_EQ(server->stats().connections, 0u);
+}
+
+TEST(Server, StopRefusesWhatComesDuringItsGrace) {
+  std::atomic<bool> running{false}, go_on{false};
+  const auto server = start_test_server([&](const HttpRequest& request, const auto& exchange) {
+    if (request.path == "/stream") exchange->start_stream({});
+    running = request.path != "/idle";
+    if (running) eventually([&] { return go_on.load(); });
+    if (request.path == "/stream") return exchange->finish();
+    echo(request, exchange);
+  });
+  TestClient idle(server->port()), late(server->port()), busy(server->port());
+  EXPECT_EQ(idle.ask(get("/idle")).status, 200);
+  EXPECT_EQ(late.ask(get("/idle")).status, 200);
+  late.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbo");
+  busy.send(get("/stream"));
+  ASSERT_TRUE(eventually([&] { return running.load(); }));
+  StopReport report;
+  std::thread stopper([&] { report = server->stop(std::chrono::seconds(20)); });
+  ASSERT_TRUE(eventually([&] { return !TestClient(server->port()).connected(); }));
+  const TestAnswer refused = idle.ask(get("/health"));
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.header("Retry-After"), "1");
+  EXPECT_EQ(refused.header("Connection"), "close");
+  EXPECT_EQ(late.ask("dy").status, 503);
+  idle.close();
+  late.close();
+  go_on = true;
+  EXPECT_TRUE(busy.read().whole);
+  stopper.join();
+  EXPECT_EQ(report.finished, 1u);
+  EXPECT_EQ(report.cut, 0u);
+}
+
+TEST(Server, StopTellsThoseWhomItCuts) {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Exchange>> held;
+  std::atomic<int> lost{0};
+  const auto server = start_test_server([&](const HttpRequest& request, const auto& exchange) {
+    StreamStart start{.error_prefix = "error: ", .error_suffix = "\nend"};
+    if (request.path != "/plain") exchange->stand_by({start, {503, {}, "stopped"}});
+    exchange->on_disconnect([&] { ++lost; });
+    if (request.path == "/stream") {
+      exchange->start_stream(start);
+      exchange->write("some ");
+    }
+    const std::lock_guard lock(mutex);
+    held.push_back(exchange);
+  });
+  TestClient stream(server->port()), waiting(server->port()), plain(server->port());
+  TestClient partial(server->port());
+  stream.send(get("/stream"));
+  waiting.send(get("/waiting"));
+  plain.send(get("/plain"));
+  partial.send("GET / HT");
+  ASSERT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return held.size() == 3;
+  }));
+  StopReport report;
+  std::thread stopper([&] { report = server->stop(milliseconds(10)); });
+  const TestAnswer streamed = stream.read();
+  EXPECT_TRUE(streamed.whole);
+  EXPECT_EQ(streamed.body, "some error: stopped\nend");
+  const TestAnswer unanswered = waiting.read();
+  EXPECT_EQ(unanswered.status, 503);
+  EXPECT_EQ(unanswered.body, "stopped");
+  for (TestClient* const client : {&plain, &partial}) {
+    const TestAnswer answer = client->read();
+    EXPECT_EQ(answer.status, 503);
+    EXPECT_THAT(answer.body, HasSubstr("stopping"));
+  }
+  stopper.join();
+  EXPECT_EQ(report.finished, 0u);
+  EXPECT_EQ(report.cut, 3u);
+  EXPECT_EQ(lost, 3);
+}
+
+TEST(Server, StopWaitsASecondForClientsThatReadNothing) {
+  std::atomic<bool> lost{false};
+  const auto server = start_test_server([&](const HttpRequest&, const auto& exchange) {
+    exchange->on_disconnect([&] { lost = true; });
+    exchange->start_stream({.error_suffix = "\n"});
+    exchange->write(std::string(3 << 20, 'x'));
+    eventually([&] { return lost.load(); });
+  });
+  TestClient client(server->port(), 4096);
+  client.send(get("/"));
+  client.read_head();
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(server->stop(milliseconds(0)).cut, 1u);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_FALSE(client.read().whole);
 }
 
 TEST(Server, StopBreaksWhatOutlivesItsGrace) {

@@ -110,6 +110,47 @@ TEST(Stream, SilentStreamsShowLife) {
   EXPECT_EQ(rest, "data");
 }
 
+TEST(Stream, OpensByItselfWhereTheAnswerIsLate) {
+  ServerOptions options;
+  options.keep_alive_interval = milliseconds(20);
+  Taker taker;
+  const auto server = start_test_server(taker.handler(), options);
+  const StreamStart form{.headers = {{"X-Form", "1"}},
+                         .keep_alive_chunk = ": waiting\n",
+                         .error_prefix = "data: ",
+                         .error_suffix = "\n[DONE]\n"};
+  for (const bool fails : {false, true}) {
+    TestClient client(server->port());
+    client.send(get("/"));
+    const auto exchange = taker.take();
+    exchange->stand_by({form, {503, {}, "stopped"}});
+    EXPECT_EQ(client.read_head().header("X-Form"), "1");
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(client.read_chunk(), ": waiting\n");
+    std::string rest;
+    if (fails) {
+      exchange->respond({404, {}, "{}"});
+    } else {
+      exchange->start_stream(form);
+      exchange->write("answer");
+      exchange->finish();
+    }
+    for (std::string chunk; !(chunk = client.read_chunk()).empty();)
+      if (chunk != form.keep_alive_chunk) rest += chunk;
+    EXPECT_EQ(rest, fails ? "data: {}\n[DONE]\n" : "answer");
+  }
+}
+
+TEST(Stream, AnAnswerInTimeKeepsItsStatus) {
+  Taker taker;
+  const auto server = start_test_server(taker.handler());
+  TestClient client(server->port());
+  client.send(get("/"));
+  const auto exchange = taker.take();
+  exchange->stand_by({StreamStart{.keep_alive_chunk = "."}, {}});
+  exchange->respond({404, {}, "{}"});
+  EXPECT_EQ(client.read().status, 404);
+}
+
 TEST(Stream, AnAbandonedStreamIsSeenToBeBroken) {
   Taker taker;
   const auto server = start_test_server(taker.handler());

@@ -1,0 +1,107 @@
+#include "serve/service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "serve/http/test_support.h"
+#include "tests/shared_data.h"
+
+namespace strata::serve {
+namespace {
+
+using http::TestClient;
+using strata::testing::reference_path;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr const char* kChat = "/v1/chat/completions";
+constexpr const char* kBody =
+    R"({"model": "slow", "stream": true, "max_tokens": 3,
+        "messages": [{"role": "user", "content": "Hi"}]})";
+
+// A server whose model loads for as long as the test wants.
+class SlowModelTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    STRATA_REQUIRE_REFERENCE("llama");
+    ModelsOptions models;
+    models.files = {ModelFile{.name = "slow", .path = reference_path("llama") + ".gguf"}};
+    models.engine.memory = 256 * kMiB;
+    models.engine.context = 256;
+    models.engine.threads = 1;
+    models.sampling = [wait = loaded_.get_future().share()](const Metadata&, std::int32_t) {
+      wait.wait_for(std::chrono::seconds(20));
+      return SamplingDefaults();
+    };
+    service_.emplace(std::move(models), ServiceFacts{"test", {}, {}});
+    add_openai(router_, *service_);
+    add_ollama(router_, *service_);
+    http::ServerOptions options;
+    options.keep_alive_interval = std::chrono::milliseconds(20);
+    server_ = http::start_test_server(
+        [this](http::HttpRequest request, ExchangePtr exchange) {
+          router_.handle(std::move(request), std::move(exchange));
+        },
+        options);
+  }
+
+  std::promise<void> loaded_;
+  std::optional<Service> service_;
+  Router router_;
+  std::unique_ptr<http::Server> server_;
+};
+
+TEST_F(SlowModelTest, StreamsShowLifeWhileItLoads) {
+  TestClient openai(server_->port()), ollama(server_->port());
+  openai.send(http::post(kChat, kBody));
+  ollama.send(http::post("/api/chat", kBody));
+  for (TestClient* const client : {&openai, &ollama}) EXPECT_EQ(client->read_head().status, 200);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(openai.read_chunk(), StartsWith(": "));
+    EXPECT_THAT(ollama.read_chunk(), HasSubstr(R"("content":"")"));
+  }
+  loaded_.set_value();
+  const auto rest = [](TestClient& client) {
+    std::string text;
+    for (std::string chunk; !(chunk = client.read_chunk()).empty();) text += chunk;
+    return text;
+  };
+  EXPECT_THAT(rest(openai), EndsWith("data: [DONE]\n\n"));
+  EXPECT_THAT(rest(ollama), HasSubstr(R"("done":true)"));
+}
+
+TEST_F(SlowModelTest, AServerThatStopsMeanwhileSaysSoInEachProtocol) {
+  TestClient stream(server_->port()), lines(server_->port()), whole(server_->port());
+  stream.send(http::post(kChat, kBody));
+  lines.send(http::post("/api/chat", kBody));
+  for (TestClient* const client : {&stream, &lines}) client->read_head();
+  whole.send(http::post("/api/chat", R"({"model": "slow", "stream": false, "messages": [
+      {"role": "user", "content": "Hi"}]})"));
+  ASSERT_TRUE(http::eventually([&] { return server_->stats().requests == 3; }));
+  ASSERT_TRUE(http::eventually([&] { return server_->stats().queued == 0; }));
+  std::future<http::StopReport> ended =
+      std::async(std::launch::async, [&] { return server_->stop(std::chrono::milliseconds(50)); });
+  const auto last_chunk = [](TestClient& client) {
+    std::string last;
+    for (std::string chunk; !(chunk = client.read_chunk()).empty();) last = chunk;
+    client.close();
+    return last;
+  };
+  const std::string event = last_chunk(stream);
+  EXPECT_THAT(event, StartsWith(R"(data: {"error":{"message":"the server is stopping)"));
+  EXPECT_THAT(event, EndsWith("}}\n\ndata: [DONE]\n\n"));
+  EXPECT_EQ(last_chunk(lines), "{\"error\":\"the server is stopping\"}\n");
+  const http::TestAnswer refused = whole.read();
+  whole.close();
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.header("Retry-After"), "1");
+  EXPECT_EQ(refused.body, R"({"error":"the server is stopping"})");
+  EXPECT_EQ(ended.get().cut, 3u);
+  loaded_.set_value();
+}
+
+}  // namespace
+}  // namespace strata::serve
