@@ -40,6 +40,7 @@ TEST(Machine, TurnsACpuQuotaIntoWholeCores) {
 TEST(Machine, FindsMemoryAndCores) {
   const HardwareProfile profile = probe_machine();
   EXPECT_GT(profile.memory_available, 0u);
+  EXPECT_LT(default_memory(profile), profile.memory_available);
   EXPECT_GE(profile.physical_cores, 1);
   EXPECT_GE(profile.quota.value_or(1), 1);
   for (const std::vector<int>& node : profile.nodes) EXPECT_FALSE(node.empty());
