@@ -31,43 +31,6 @@ constexpr asio::use_awaitable_t<ClientExecutor> kAwaitClient;
 constexpr std::size_t kReceiveBytes = 64 * 1024;
 constexpr std::size_t kMostTextBytes = 64 * 1024 * 1024;
 
-struct Address {
-  std::string host;  // without brackets
-  std::string port = "80";
-  std::string authority;
-  std::string path;  // without a slash at its end
-};
-
-Result<Address> parse_address(std::string_view url) {
-  constexpr std::string_view kScheme = "http://";
-  const std::string shown = printable(url, 200);
-  if (!url.starts_with(kScheme))
-    return invalid_argument("{}: write http://HOST:PORT; other schemes are not spoken", shown);
-  url.remove_prefix(kScheme.size());
-  for (const char c : url)
-    if (c <= ' ' || c == 0x7f || c == '?' || c == '#' || c == '@')
-      return invalid_argument("{} holds more than http://HOST:PORT/PATH", shown);
-  Address address;
-  const std::size_t slash = std::min(url.find('/'), url.size());
-  address.authority = url.substr(0, slash);
-  address.path = url.substr(slash);
-  while (address.path.ends_with('/')) address.path.pop_back();
-  std::string_view host = address.authority;
-  const std::size_t colon = host.rfind(':');
-  if (colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos) {
-    address.port = host.substr(colon + 1);
-    host = host.substr(0, colon);
-  }
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  address.host = host;
-  std::uint16_t port = 0;
-  const char* const end = address.port.data() + address.port.size();
-  const auto [stop, error] = std::from_chars(address.port.data(), end, port);
-  if (host.empty() || error != std::errc() || stop != end || port == 0)
-    return invalid_argument("{} names no host and port", shown);
-  return address;
-}
-
 }  // namespace
 
 class Client::Impl {
@@ -81,6 +44,14 @@ class Client::Impl {
 
  private:
   class Stream;
+
+  struct Address {
+    std::string host;  // without brackets
+    std::string port = "80";
+    std::string authority;
+    std::string path;  // without a slash at its end
+  };
+  static Result<Address> parse_address(std::string_view url);
 
   asio::io_context io_{1};
   Address address_;
@@ -164,6 +135,36 @@ class Client::Impl::Stream : public std::enable_shared_from_this<Stream> {
   ResponseReader reader_;
   bool ended_ = false;
 };
+
+Result<Client::Impl::Address> Client::Impl::parse_address(std::string_view url) {
+  constexpr std::string_view kScheme = "http://";
+  const std::string shown = printable(url, 200);
+  if (!url.starts_with(kScheme))
+    return invalid_argument("{}: write http://HOST:PORT; other schemes are not spoken", shown);
+  url.remove_prefix(kScheme.size());
+  for (const char c : url)
+    if (c <= ' ' || c == 0x7f || c == '?' || c == '#' || c == '@')
+      return invalid_argument("{} holds more than http://HOST:PORT/PATH", shown);
+  Address address;
+  const std::size_t slash = std::min(url.find('/'), url.size());
+  address.authority = url.substr(0, slash);
+  address.path = url.substr(slash);
+  while (address.path.ends_with('/')) address.path.pop_back();
+  std::string_view host = address.authority;
+  const std::size_t colon = host.rfind(':');
+  if (colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos) {
+    address.port = host.substr(colon + 1);
+    host = host.substr(0, colon);
+  }
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  address.host = host;
+  std::uint16_t port = 0;
+  const char* const end = address.port.data() + address.port.size();
+  const auto [stop, error] = std::from_chars(address.port.data(), end, port);
+  if (host.empty() || error != std::errc() || stop != end || port == 0)
+    return invalid_argument("{} names no host and port", shown);
+  return address;
+}
 
 Status Client::Impl::connect(std::string_view url) {
   STRATA_ASSIGN(address_, parse_address(url));
