@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <random>
 
 #include "serve/http/response_reader.h"
@@ -121,11 +122,11 @@ TEST_F(ClientTest, AsksManyTimesAtOnce) {
 }
 
 TEST_F(ClientTest, ReadsAStreamAsItComesAndLeavesItWhenToldTo) {
-  std::shared_ptr<Exchange> held;
-  serve([&](HttpRequest, std::shared_ptr<Exchange> exchange) {
+  std::promise<std::shared_ptr<Exchange>> promise;
+  serve([&](HttpRequest, const std::shared_ptr<Exchange>& exchange) {
     exchange->start_stream({});
     exchange->write("first");
-    held = std::move(exchange);
+    promise.set_value(exchange);
   });
   std::string came;
   Client::Id id = 0;
@@ -136,7 +137,8 @@ TEST_F(ClientTest, ReadsAStreamAsItComesAndLeavesItWhenToldTo) {
                                    [](int, Failure) { ADD_FAILURE() << "cancelled"; }});
   client_->run();
   EXPECT_EQ(came, "first");
-  EXPECT_TRUE(eventually([&] { return held->closed(); }));
+  const auto exchange = promise.get_future().get();
+  EXPECT_TRUE(eventually([&] { return exchange->closed(); }));
 }
 
 TEST_F(ClientTest, TellsFailuresApart) {
