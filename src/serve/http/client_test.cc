@@ -118,7 +118,8 @@ TEST_F(ClientTest, AsksManyTimesAtOnce) {
                    [&](int, Failure failure) { ended += failure == Failure::kNone ? 1 : 0; }});
   client_->run();
   EXPECT_EQ(ended, kRequests);
-  for (std::size_t i = 0; i < kRequests; ++i) EXPECT_EQ(bodies[i], fmt::format("POST /base/x {}", i));
+  for (std::size_t i = 0; i < kRequests; ++i)
+    EXPECT_EQ(bodies[i], fmt::format("POST /base/x {}", i));
 }
 
 TEST_F(ClientTest, ReadsAStreamAsItComesAndLeavesItWhenToldTo) {
