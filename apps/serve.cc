@@ -30,8 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 using serve::ModelFile;
 
-constexpr double kDefaultMemoryShare = 0.9;
-
 std::string size_name(std::uint64_t parameters) {
   const auto count = static_cast<double>(parameters);
   if (count >= 1e9) return fmt::format("{:.1f}B", count / 1e9);
@@ -147,9 +145,7 @@ serve::ModelsOptions models_options(const ServeOptions& options, std::vector<Mod
   models.files = std::move(files);
   models.find = find_in_caches;
   models.engine = options.engine;
-  if (models.engine.memory == 0)
-    models.engine.memory = static_cast<Bytes>(
-        kDefaultMemoryShare * static_cast<double>(probe_machine().memory_available));
+  if (models.engine.memory == 0) models.engine.memory = default_memory(probe_machine());
   models.engine.running = options.parallel;
   models.engine.sequences = options.sequences;
   models.engine.logit_rows = std::max(models.engine.logit_rows, options.parallel);

@@ -35,7 +35,7 @@ struct EngineOptions {
   std::int32_t step_rows = 256;  // token budget of one step; of an encoder at least its context
   std::int32_t logit_rows = 16;  // rows of one step whose logits are computed; at most step_rows
   std::int32_t running = 64;     // sequences computed at a time
-  Bytes memory = 0;              // budget; 0: what the machine has available
+  Bytes memory = 0;              // budget; 0: most of what the machine has available
   EngineOutput output = EngineOutput::kLogits;
   // f16 unless said, f32 in the reference mode.
   std::optional<CacheFormat> cache = std::nullopt;

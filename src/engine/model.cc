@@ -10,9 +10,6 @@
 namespace strata {
 namespace {
 
-// Part of what the system has available that a model takes unasked; the rest is for others.
-constexpr double kDefaultShare = 0.9;
-
 Status check_options(const EngineOptions& options) {
   const auto within = [](std::int64_t value, std::int64_t low, std::int64_t high) {
     return value >= low && value <= high;
@@ -108,10 +105,7 @@ Result<std::unique_ptr<Model>> load_model(ModelManifest manifest, const EngineOp
   STRATA_ASSIGN(costs.segment_bytes, model->device->segment_bytes(model->graph, workload.step));
   for (const CacheGroupSpec& group : model->graph.cache_groups)
     costs.cache_block_bytes.push_back(cache_block_bytes(group, cache));
-  const Bytes budget =
-      options.memory > 0
-          ? options.memory
-          : static_cast<Bytes>(kDefaultShare * static_cast<double>(profile.memory_available));
+  const Bytes budget = options.memory > 0 ? options.memory : default_memory(profile);
   STRATA_ASSIGN(model->plan, make_plan(model->graph, workload, costs, budget));
   STRATA_TRY(reserve_plan(*model));
   STRATA_ASSIGN(model->weights, WeightStore::load(model->manifest, model->graph, model->plan,

@@ -177,6 +177,11 @@ HardwareProfile probe_machine() {
           usable_nodes(node_cpu_lists(), threads)};
 }
 
+Bytes default_memory(const HardwareProfile& profile) {
+  constexpr double kShare = 0.9;
+  return static_cast<Bytes>(kShare * static_cast<double>(profile.memory_available));
+}
+
 Bytes resident_bytes() {
   return meminfo_field(read_text("/proc/self/status"), "VmRSS").value_or(0);
 }

@@ -12,6 +12,9 @@ namespace strata {
 // Never fails: what cannot be read is taken as one core and as 1 GiB.
 HardwareProfile probe_machine();
 
+// The part of the available memory that is taken unasked; the rest is for others.
+Bytes default_memory(const HardwareProfile& profile);
+
 // The value in bytes of a /proc/meminfo line such as "MemAvailable:   123 kB".
 std::optional<Bytes> meminfo_field(std::string_view text, std::string_view field);
 

@@ -41,6 +41,7 @@ TEST(Machine, TurnsACpuQuotaIntoCores) {
 TEST(Machine, FindsMemoryAndCores) {
   const HardwareProfile profile = probe_machine();
   EXPECT_GT(profile.memory_available, 0u);
+  EXPECT_LT(default_memory(profile), profile.memory_available);
   EXPECT_GE(profile.physical_cores, 1);
   EXPECT_GT(profile.quota.value_or(1), 0);
   for (const std::vector<int>& node : profile.nodes) EXPECT_FALSE(node.empty());
