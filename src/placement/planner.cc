@@ -7,8 +7,8 @@
 namespace strata {
 namespace {
 
-// Queues, token texts and what a chat template may hold while it renders.
-constexpr Bytes kWorkingBytes = 96 * kMiB;
+// Queues, token texts and what a chat template holds while it renders: at its limits under 60 MiB.
+constexpr Bytes kWorkingBytes = 64 * kMiB;
 constexpr Bytes kStagingBytes = 8 * kMiB;
 constexpr std::int32_t kSmallestContext = 256;
 

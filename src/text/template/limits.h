@@ -11,8 +11,8 @@ struct RenderLimits {
   int syntax_depth = 200;               // nesting of blocks, and of expressions, in the source
   std::uint64_t steps = 20'000'000;     // nodes evaluated, items visited, pieces of text read
   int call_depth = 1'000;               // nodes being evaluated at one time, macros included
-  std::size_t text_bytes = 16 << 20;    // of the output, and of any one string
-  std::size_t memory_bytes = 64 << 20;  // of all values alive at one time
+  std::size_t text_bytes = 8 << 20;     // of the output, and of any one string; spans count too
+  std::size_t memory_bytes = 32 << 20;  // of all values alive at one time
   int value_depth = 128;                // lists in lists, in inputs and in computed values
   std::size_t range_items = 100'000;    // of range()
 };

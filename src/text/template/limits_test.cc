@@ -56,6 +56,14 @@ TEST(Limits, TextThatMultipliesIsStopped) {
   expect_exhausted("{% for i in range(99999) %}{{ 'a' * 100000 }}{% endfor %}");
 }
 
+// Each change between the template's bytes and those of an input takes memory of its own.
+TEST(Limits, TextOfManySpansIsStopped) {
+  RenderInputs inputs;
+  inputs.content["c"] = "c";
+  const std::string_view source = "{% for i in range(99999) %}{{ c }}x{% endfor %}";
+  EXPECT_EQ(outcome(source, {}, inputs).code(), StatusCode::kResourceExhausted);
+}
+
 TEST(Limits, ListsThatMultiplyAreStopped) {
   expect_exhausted("{{ range(10 ** 9) }}");
   expect_exhausted("{{ [1] * 10 ** 9 }}");

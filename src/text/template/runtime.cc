@@ -51,7 +51,9 @@ Value Runtime::missing_attribute(const Value& owner, std::string_view name) {
 }
 
 void Runtime::check_room(const Text& out, std::size_t more) const {
-  if (more > limits_.text_bytes || out.size() > limits_.text_bytes - more)
+  constexpr std::size_t kSpanBytes = 64;  // in a text, and as a span of the output
+  const std::size_t held = out.size() + out.span_count() * kSpanBytes;
+  if (more > limits_.text_bytes || held > limits_.text_bytes - more)
     fail_limit("the chat template makes a text of more than {} bytes", limits_.text_bytes);
 }
 
