@@ -64,6 +64,25 @@ Status fit_context(const Graph& graph, const DeviceCosts& costs, const Workload&
   return {};
 }
 
+// A sequence takes a state however short it is, and only where one was saved can a prompt that
+// begins alike go on. So, where memory is left, every sequence gets more: one for so many tokens.
+void add_states(const Graph& graph, const DeviceCosts& costs, const Workload& workload,
+                PlacementPlan& plan) {
+  constexpr std::int32_t kTokensPerState = 4096;
+  constexpr Bytes kMost = 1 << 20;
+  Bytes bytes = 0;  // of one in each group
+  for (std::size_t g = 0; g < graph.cache_groups.size(); ++g)
+    if (graph.cache_groups[g].spec.state_size > 0) bytes += costs.cache_block_bytes[g];
+  if (bytes == 0) return;
+  const Bytes wanted = static_cast<Bytes>(workload.sequences) *
+                       static_cast<Bytes>(ceil_div<std::int64_t>(plan.context, kTokensPerState));
+  const Bytes states = std::min({wanted, (plan.budget - plan.total()) / bytes, kMost});
+  plan.cache += states * bytes;
+  for (std::size_t g = 0; g < graph.cache_groups.size(); ++g)
+    if (graph.cache_groups[g].spec.state_size > 0)
+      plan.cache_blocks[g] += static_cast<std::int32_t>(states);
+}
+
 }  // namespace
 
 Result<Bytes> weight_bytes(const Weight& weight) {
@@ -104,6 +123,7 @@ Result<PlacementPlan> make_plan(const Graph& graph, const Workload& workload,
   STRATA_TRY(fit_context(graph, costs, workload, plan));
   for (const CacheGroupSpec& group : graph.cache_groups)
     plan.cache_blocks.push_back(blocks_for(group, costs, workload, plan.context));
+  add_states(graph, costs, workload, plan);
   return plan;
 }
 
