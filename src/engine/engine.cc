@@ -541,13 +541,14 @@ Result<std::unique_ptr<Engine>> Engine::load(ModelManifest manifest, const Engin
   STRATA_ASSIGN(auto model, load_model(std::move(manifest), options, progress));
   const auto groups = model->executor->cache_groups();
   const bool causal = model->graph.causal;
-  STRATA_ASSIGN(Scheduler scheduler,
-                Scheduler::create({model->plan.step.rows,
-                                   model->plan.step.logit_rows,
-                                   options.running,
-                                   {groups.begin(), groups.end()},
-                                   !causal,
-                                   causal && options.prefix_cache ? kBlockTokens : 0}));
+  const bool prefixes = causal && options.prefix_cache;
+  STRATA_ASSIGN(Scheduler scheduler, Scheduler::create({model->plan.step.rows,
+                                                        model->plan.step.logit_rows,
+                                                        options.running,
+                                                        {groups.begin(), groups.end()},
+                                                        !causal,
+                                                        prefixes ? kBlockTokens : 0,
+                                                        prefixes ? model->plan.state_tokens : 0}));
   return std::unique_ptr<Engine>(
       std::make_unique<EngineLoop>(std::move(model), std::move(scheduler), options));
 }

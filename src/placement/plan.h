@@ -36,6 +36,7 @@ struct PlacementPlan {
   Bytes cache = 0;
   std::int32_t context = 0;                // tokens a sequence may have
   std::vector<std::int32_t> cache_blocks;  // by cache group
+  std::int32_t state_tokens = 0;  // of a prompt between the states saved within it; 0: none are
   StepLimits step;
   std::vector<std::string> notes;  // what was reduced, and why
 

@@ -77,6 +77,7 @@ void add_states(const Graph& graph, const DeviceCosts& costs, const Workload& wo
   const Bytes wanted = static_cast<Bytes>(workload.sequences) *
                        static_cast<Bytes>(ceil_div<std::int64_t>(plan.context, kTokensPerState));
   const Bytes states = std::min({wanted, (plan.budget - plan.total()) / bytes, kMost});
+  if (states == wanted) plan.state_tokens = kTokensPerState;
   plan.cache += states * bytes;
   for (std::size_t g = 0; g < graph.cache_groups.size(); ++g)
     if (graph.cache_groups[g].spec.state_size > 0)

@@ -33,6 +33,7 @@ TEST(Planner, AddsStatesWhereMemoryIsLeft) {
   EXPECT_EQ(ample->context, 8192);
   EXPECT_EQ(ample->cache_blocks[0], 4 * 8);
   EXPECT_EQ(ample->cache_blocks[1], 4 * (2 + 8192 / 4096));
+  EXPECT_EQ(ample->state_tokens, 4096);
   EXPECT_EQ(ample->cache, cache_of(*ample));
 
   const Bytes least = ample->total() - 8 * kState;
@@ -41,6 +42,7 @@ TEST(Planner, AddsStatesWhereMemoryIsLeft) {
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     EXPECT_EQ(plan->context, 8192);
     EXPECT_EQ(plan->cache_blocks[1], 4 * 2 + static_cast<std::int32_t>(left / kState));
+    EXPECT_EQ(plan->state_tokens, 0) << "they would take the place of others";
     EXPECT_EQ(plan->cache, cache_of(*plan));
     EXPECT_LE(plan->total(), plan->budget);
   }

@@ -30,6 +30,11 @@ Status check(const SchedulerConfig& config) {
   }
   if (config.prefix_tokens < 0 || (config.prefix_tokens > 0 && config.whole_sequences))
     return invalid_argument("whole sequences have no prefix cache");
+  if (config.state_tokens < 0 ||
+      (config.state_tokens > 0 &&
+       (config.prefix_tokens == 0 || config.state_tokens % config.prefix_tokens != 0)))
+    return invalid_argument("states cannot be saved every {} tokens in blocks of {}",
+                            config.state_tokens, config.prefix_tokens);
   return {};
 }
 

@@ -45,6 +45,9 @@ struct SchedulerConfig {
   bool whole_sequences = false;
   // Tokens of a block of the prefix cache, which is the block of all groups but states; 0: none.
   std::int32_t prefix_tokens = 0;
+  // Tokens of a prompt between the states that are saved within it, a multiple of prefix_tokens; 0:
+  // none are.
+  std::int32_t state_tokens = 0;
 };
 
 constexpr int kAdmissionsPerLowest = 16;

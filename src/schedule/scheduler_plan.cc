@@ -280,16 +280,19 @@ bool Scheduler::is_being_computed(const Sequence& sequence) const {
   return next < sequence.names.size() && being_computed_.contains(sequence.names[next]);
 }
 
-// States are saved at the last end of a block before the last known token, so a slice must end
-// there.
+// States are saved at the last end of a block before the last known token, and every so many tokens
+// before it, so a slice must end there.
 Position Scheduler::rows_before_saved_states(const Sequence& sequence) const {
   if (!blocks_.has_prefixes() || !blocks_.has_states()) return sequence.pending();
   const Position tokens = blocks_.prefix_tokens();
-  const Position end = (sequence.firm() - 1) / tokens * tokens;
+  Position end = (sequence.firm() - 1) / tokens * tokens;
+  if (const Position every = config_.state_tokens; every > 0)
+    end = std::min(end, (sequence.computed / every + 1) * every);
   return end > sequence.computed ? end - sequence.computed : sequence.pending();
 }
 
-// Gives names to what was computed, and saves the states: of a prompt, and the last ones behind it.
+// Gives names to what was computed, and saves the states: within a prompt, at its end, and the last
+// ones behind it.
 void Scheduler::keep_prefix(Sequence& sequence) {
   if (!blocks_.has_prefixes()) return;
   know_names(sequence);
@@ -298,9 +301,12 @@ void Scheduler::keep_prefix(Sequence& sequence) {
   const auto prefix = sequence.prefix(full);
   if (full > sequence.named) blocks_.name_blocks(sequence.blocks, prefix, sequence.named, full);
   sequence.named = full;
-  if (!blocks_.has_states() || full == 0 || sequence.computed % tokens != 0 ||
-      sequence.firm() - sequence.computed > tokens)
+  if (!blocks_.has_states() || full == 0 || sequence.computed % tokens != 0) return;
+  if (sequence.firm() - sequence.computed > tokens) {
+    if (config_.state_tokens > 0 && sequence.computed % config_.state_tokens == 0)
+      blocks_.save_states(sequence.blocks, prefix);
     return;
+  }
   if (sequence.first_states == 0) {
     sequence.first_states = sequence.computed;
   } else if (sequence.computed > std::max(sequence.first_states, sequence.last_states)) {

@@ -257,6 +257,15 @@ TEST_F(SchedulerPrefix, StatesServeThePromptsEndAndTheLastBlockOfTheAnswer) {
   EXPECT_EQ(run(joined(count_from(0, 14), {99})), 15) << "no state was saved there";
 }
 
+TEST_F(SchedulerPrefix, StatesWithinAPromptServeThoseThatBeginLikeIt) {
+  make({.groups = {{4, 100, 0}, {kEveryPosition, 6, 0}}, .state_tokens = 8});
+  EXPECT_EQ(run(count_from(0, 30)), 30);
+  EXPECT_EQ(cached_blocks(1), 4) << "at 8, 16, 24 and the end, 28";
+  EXPECT_EQ(run(joined(count_from(0, 22), {99})), 23 - 16);
+  EXPECT_EQ(run(joined(count_from(0, 7), {99})), 8);
+  EXPECT_EQ(run(joined(count_from(0, 30), {99})), 31 - 28);
+}
+
 TEST_F(SchedulerPrefix, StatesAreSavedInBlocksThatNobodyNeeds) {
   make({.groups = {{kEveryPosition, 3, 0}}});
   for (int i = 0; i < 6; ++i) run(count_from(100 * i, 9), 8);

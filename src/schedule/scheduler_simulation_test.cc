@@ -411,7 +411,12 @@ std::vector<Scenario> cached_scenarios() {
     for (const CacheGroup& group : config.groups)
       if (!group.is_state()) config.prefix_tokens = group.block_tokens;
     scenario.name += ", cached";
-    if (Scheduler::create(config).ok()) cached.push_back(scenario);
+    if (!Scheduler::create(config).ok()) continue;
+    cached.push_back(scenario);
+    if (!std::ranges::any_of(config.groups, &CacheGroup::is_state)) continue;
+    scenario.name += " within prompts";
+    config.state_tokens = 2 * config.prefix_tokens;
+    cached.push_back(scenario);
   }
   return cached;
 }

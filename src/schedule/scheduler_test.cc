@@ -45,6 +45,8 @@ TEST(Scheduler, RefusesSettingsThatCannotWork) {
   EXPECT_FALSE(Scheduler::create({.groups = {{0, 4, 0}}}).ok());
   EXPECT_FALSE(Scheduler::create({.groups = {{4, 0, 0}}}).ok());
   EXPECT_FALSE(Scheduler::create({.groups = {{4, 4, -1}}}).ok());
+  EXPECT_FALSE(Scheduler::create({.groups = {}, .prefix_tokens = 4, .state_tokens = 6}).ok());
+  EXPECT_FALSE(Scheduler::create({.groups = {}, .state_tokens = 4}).ok());
 }
 
 TEST(Scheduler, RefusesWhatNeverFitsAndSaysTheNumbers) {
