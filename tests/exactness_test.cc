@@ -41,7 +41,8 @@ struct Mode {
   std::int32_t state_blocks = std::numeric_limits<std::int32_t>::max();
   // What the sequences will say: each step drafts two tokens of it and a wrong one.
   const std::vector<Trace>* foreseen = nullptr;
-  bool prefixes = false;  // a prefix cache, and logits of the prompt's last row only
+  bool prefixes = false;          // a prefix cache, and logits of the prompt's last row only
+  std::int32_t state_tokens = 0;  // between states saved within a prompt
 };
 
 // Drives sequences through the scheduler and executor of a model and records every logits row.
@@ -54,7 +55,7 @@ class Driver {
       group.blocks =
           std::min(group.blocks, group.is_state() ? mode.state_blocks : mode.cache_blocks);
     auto scheduler = Scheduler::create({mode.max_rows, mode.max_rows, 64, std::move(groups), false,
-                                        mode.prefixes ? kBlockTokens : 0});
+                                        mode.prefixes ? kBlockTokens : 0, mode.state_tokens});
     EXPECT_TRUE(scheduler.ok());
     scheduler_ = std::make_unique<Scheduler>(std::move(scheduler).value());
     scheduler_->set_max_chunk(mode.max_chunk);
@@ -340,7 +341,8 @@ class ExactnessLaw : public ::testing::TestWithParam<const char*> {
          .max_rows = 150,
          .max_chunk = 37,
          .preempt_every = 3,
-         .prefixes = true},
+         .prefixes = true,
+         .state_tokens = 2 * kBlockTokens},
         {.name = "cached, scarce", .cache_blocks = 19, .state_blocks = 6, .prefixes = true},
     };
     const std::size_t count = prompts.size();
