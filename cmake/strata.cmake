@@ -8,6 +8,10 @@ target_include_directories(strata_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 # g++ 12 sees uninitialized members in moved variants and overlaps in string appends that are none.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(strata_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+  # Of files that are compiled together none is the main one, whose own types it lets a class hold.
+  if(CMAKE_UNITY_BUILD)
+    target_compile_options(strata_flags INTERFACE -Wno-subobject-linkage)
+  endif()
 endif()
 if(STRATA_SANITIZE)
   target_compile_options(strata_flags INTERFACE
