@@ -7,12 +7,12 @@
 namespace strata::serve {
 namespace {
 
-struct Kind {
+struct RefusalKind {
   int http_status;
   const char* type;
 };
 
-Kind kind_of(StatusCode code) {
+RefusalKind kind_of(StatusCode code) {
   switch (code) {
     case StatusCode::kInvalidArgument:
     case StatusCode::kUnsupported: return {400, "invalid_request_error"};
