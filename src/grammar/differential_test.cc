@@ -216,16 +216,19 @@ TEST(TokenMasks, AllowExactlyTheTokensThatTheMatcherTakes) {
     TokenMasks masks(*grammar, table);
     for (int walk = 0; walk < 3; ++walk) {
       GrammarMatcher matcher(*grammar);
-      // With more threads a long token may be more than the matcher follows.
-      for (int step = 0; step < 12 && matcher.configuration().threads.size() < 500; ++step) {
+      // With more threads trying every token takes long.
+      for (int step = 0; step < 12 && matcher.configuration().threads.size() < 300; ++step) {
         const auto mask = masks.mask(matcher.configuration());
         if (mask == nullptr) break;  // too ambiguous
         const auto tried = tried_mask(matcher, *table);
-        for (TokenId token = 0; table->contains(token); ++token)
+        for (TokenId token = 0; table->contains(token); ++token) {
+          GrammarMatcher copy = matcher;
+          if (!copy.read(table->bytes(token)) && copy.too_ambiguous()) continue;
           ASSERT_EQ(has_bit(*mask, token), has_bit(tried, token))
               << table->bytes(token) << " with " << matcher.configuration().threads.size()
               << " threads of\n"
               << made.gbnf_text();
+        }
         ++compared;
         std::vector<TokenId> allowed = tokens_of(*mask);
         std::erase_if(allowed, [&](TokenId token) { return table->is_end(token); });

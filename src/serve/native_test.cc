@@ -23,7 +23,7 @@ class NativePaths : public ::testing::Test {
     ModelsOptions options;
     options.files.push_back(
         {.name = "llama", .path = strata::testing::reference_path("llama") + ".gguf"});
-    options.engine.memory = 256 * kMiB;
+    options.engine.memory = kGiB;  // sanitizers take some of it
     options.engine.context = 256;
     options.engine.threads = 1;
     options.keep_alive = kForever;

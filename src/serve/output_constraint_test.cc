@@ -57,7 +57,7 @@ std::unique_ptr<ServedModel> model_with(std::string_view chat_template) {
   }
   EXPECT_TRUE(writer.write(path).ok());
   EngineOptions options;
-  options.memory = 256 * kMiB;
+  options.memory = kGiB;  // sanitizers take some of it
   options.context = 256;
   options.threads = 1;
   auto model = ServedModel::load({.name = "m", .path = path}, options,
