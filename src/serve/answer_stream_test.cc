@@ -68,12 +68,15 @@ class AnswerStreamTest : public ::testing::Test {
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
     tokenizer_ = std::move(*tokenizer);
   }
-  void TearDown() override {
+  void TearDown() override { close(); }
+  // No loop runs here, so what were sent to an open channel would stay.
+  void close() {
     if (channel_ && !channel_->closed()) channel_->complete();
   }
 
   AnswerStream& start(AnswerOptions text = {}, std::int32_t choices = 1,
                       std::vector<TokenId> prompt = {}) {
+    close();
     channel_ = std::make_shared<http::Channel>(std::make_shared<http::Loop>());
     lease_ = std::make_shared<int>(0);
     AnswerSetup setup;
