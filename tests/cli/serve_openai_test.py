@@ -405,7 +405,7 @@ class Tools(Dialect):
         self.assertEqual(text.count('"error"'), 1)
         self.assertRegex(text, r"\ndata: {\"error\".*\n\ndata: \[DONE\]\n\n$")
         self.chat()
-        self.assertFalse(self.server.slots("queued", "prompt", "generating"))
+        self.server.wait_for(lambda: not self.server.slots("queued", "prompt", "generating"))
 
     def test_a_schema_leaves_calls_possible(self):
         form = {"type": "json_schema", "json_schema": {"schema": {"enum": ["a"]}}}
