@@ -10,11 +10,13 @@ constexpr std::int32_t kLeastRows = 8;
 constexpr int kMixedSteps = 64;   // after so many, the generating sequences are timed alone again
 constexpr double kShare = 0.9;    // of the time that prompts may take: steps vary
 constexpr double kNewest = 0.25;  // weight of the newest step in an average
+constexpr double kLonger = 0.03;  // the same of one that took longer: others may have held it up
 constexpr double kOutlier = 3;    // a step that took so much longer than usual counts as this
 
-double average(double before, double newest) {
+double average(double before, double newest, double longer = kNewest) {
   if (before == 0) return newest;
-  return before + kNewest * (std::min(newest, kOutlier * before) - before);
+  const double weight = newest > before ? longer : kNewest;
+  return before + weight * (std::min(newest, kOutlier * before) - before);
 }
 
 }  // namespace
@@ -42,7 +44,7 @@ void StepPace::observe(std::int32_t generating, std::int32_t prompt_rows, double
   alone_.resize(std::max(alone_.size(), bucket(generating) + 1));
   Alone& alone = alone_[bucket(generating)];
   if (prompt_rows == 0) {
-    alone = {average(alone.seconds, seconds), 0};
+    alone = {average(alone.seconds, seconds, kLonger), 0};
   } else if (alone.seconds > 0) {
     ++alone.mixed;
     const double added = std::max(0.0, seconds - alone.seconds) / prompt_rows;

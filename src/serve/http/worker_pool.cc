@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/platform.h"
+
 namespace strata::http {
 
 WorkerPool::WorkerPool(int threads, std::size_t max_queued) : max_queued_(max_queued) {
@@ -37,6 +39,8 @@ void WorkerPool::stop() {
 }
 
 void WorkerPool::work() {
+  // Reading many requests at once must not hold up the answers that are under way.
+  take_less_processor();
   for (;;) {
     std::function<void()> task;
     {
