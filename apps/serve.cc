@@ -130,13 +130,14 @@ std::string example_of(const ModelFile& file) {
                      name);
 }
 
-void print_addresses(const std::string& url, const std::vector<ModelFile>& files) {
+void print_addresses(const std::string& url, const std::vector<ModelFile>& files, bool has_keys) {
   say("Serving on {}\n", url);
   for (const ModelFile& file : files)
     say("  {} ({}, {}, {})\n", printable(file.name), file.architecture, file.parameter_size,
         file.quantization);
   say("OpenAI base URL: {}/v1    Ollama host: {}    metrics: {}/metrics\n\n", url, url, url);
-  say("  curl {}/v1/{}\n", url, example_of(files.front()));
+  say("  curl {}/v1/{}{}\n", url, example_of(files.front()),
+      has_keys ? " -H \"Authorization: Bearer $KEY\"" : "");
   say("  OLLAMA_HOST={} ollama run {}\n\n", url, printable(files.front().name));
 }
 
@@ -182,12 +183,14 @@ Result<int> run(const ServeOptions& options) {
   const std::string host = options.address.find(':') == std::string::npos
                                ? options.address
                                : "[" + options.address + "]";
-  print_addresses(fmt::format("http://{}:{}", host, server->port()), files);
+  print_addresses(fmt::format("http://{}:{}", host, server->port()), files, !http.api_keys.empty());
   int signal = 0;
   sigwait(&signals, &signal);
   say("Stopping: new requests are refused; those under way have {} s to end. A second signal ends "
       "the program at once.\n",
       options.grace.count());
+  // Whatever the program inherited.
+  for (const int each : {SIGINT, SIGTERM}) ::signal(each, SIG_DFL);
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   const http::StopReport ended = server->stop(options.grace);
   say("Stopped: {} of the requests under way finished, {} {} cut.\n", ended.finished, ended.cut,

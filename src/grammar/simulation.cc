@@ -10,6 +10,7 @@ namespace {
 constexpr std::size_t kMostDepth = 1024;       // of a stack; threads that go deeper end
 constexpr std::size_t kMostThreads = 1 << 15;  // of a set
 constexpr std::size_t kMostSets = 1 << 15;
+constexpr std::size_t kKeptSets = 1 << 11;    // whose memory stays for the next use
 constexpr std::size_t kMostVisits = 1 << 17;  // of all closures
 constexpr int kMergedLevels = 8;              // of stacks, from the top
 constexpr std::size_t kMostFrames = 1 << 20;
@@ -70,6 +71,7 @@ void Simulation::clear() {
   frame_index_.clear();
   threads_.clear();
   sets_.clear();
+  following_.resize(std::min(following_.size(), kKeptSets));
   set_index_.clear();
   visited_.clear();
   visited_index_.clear();

@@ -9,7 +9,7 @@ namespace {
 // instead. What follows a thread's state alone counts less, as it is mostly known.
 constexpr std::size_t kMostSteps = 1;
 constexpr std::size_t kLocalDiscount = 8;
-constexpr std::size_t kMostLocalBytes = 64 * kMiB;
+constexpr std::size_t kMostLocalBytes = 8 * kMiB;
 constexpr std::size_t kMostCachedBytes = 4 * kMiB;
 constexpr std::size_t kLeastCached = 16;
 // Preparation: states that take this many bytes are followed by long walks.

@@ -165,6 +165,9 @@ Answer<Prepared> prepare(const ServedModel& model, Generation generation) {
   Request& request = out.request;
   STRATA_ASSIGN(request.sampling, sampling_of(model, generation));
   out.warnings = std::move(generation.warnings);
+  if (generation.think.value_or(false) && model.chat() != nullptr &&
+      !model.chat()->supports_thinking())
+    out.warnings.emplace_back("`think`: the model's chat template knows no thinking");
   STRATA_ASSIGN(request.constraint,
                 constraint_of(model, generation, prompt.starts_thinking, out.warnings));
   request.max_tokens = generation.max_tokens;

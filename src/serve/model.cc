@@ -8,7 +8,7 @@
 namespace strata::serve {
 namespace {
 
-constexpr std::size_t kMostGrammars = 32;
+constexpr std::size_t kMostGrammars = 16;
 
 Result<std::optional<ChatTemplate>> template_of(const Metadata& metadata) {
   if (!metadata.contains("tokenizer.chat_template")) return std::optional<ChatTemplate>();

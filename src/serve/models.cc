@@ -272,12 +272,18 @@ void Models::finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,
     entry.state = ModelState::kUnloaded;
     entry.error = status.message();
   }
-  const std::string line =
-      status.ok()
-          ? fmt::format("loaded {} in {:.2f} s", entry.file.name, entry.model->load_seconds())
-          : fmt::format("could not load {}: {}", entry.file.name, status.message());
+  std::vector<std::string> lines;
+  if (status.ok()) {
+    lines.push_back(
+        fmt::format("loaded {} in {:.2f} s", entry.file.name, entry.model->load_seconds()));
+    for (const std::string& note : entry.model->engine().plan().notes)
+      lines.push_back(fmt::format("note: {}: {}", entry.file.name, note));
+  } else if (status.code() != StatusCode::kCancelled) {
+    lines.push_back(fmt::format("could not load {}: {}", entry.file.name, status.message()));
+  }
   lock.unlock();
-  if (options_.log) options_.log(line);
+  if (options_.log)
+    for (const std::string& line : lines) options_.log(line);
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     if (status.ok())
       waiting[i](std::move(leases[i]));

@@ -4,6 +4,7 @@
 #include <boost/json.hpp>
 
 #include "base/printable.h"
+#include "base/units.h"
 #include "serve/body.h"
 #include "serve/chat_fields.h"
 #include "serve/json_response.h"
@@ -14,6 +15,8 @@ namespace strata::serve {
 namespace {
 
 namespace json = boost::json;
+
+constexpr Bytes kMostText = 4 * kMiB;  // to tokenize at once; takes some 60 times as much
 
 void health(Service& service, const Router::Call& call) {
   const bool starting = service.models().starting();
@@ -155,6 +158,8 @@ json::array tokens_json(const std::vector<TokenId>& tokens) {
 Answer<json::object> tokenize(const ServedModel& model, Fields& fields) {
   STRATA_ASSIGN(const auto content, fields.text("content"));
   if (!content) return fields.wrong("content", "is missing");
+  if (static_cast<Bytes>(content->size()) > kMostText)
+    return fields.wrong("content", fmt::format("is longer than {} bytes", kMostText));
   STRATA_ASSIGN(const auto special, fields.boolean("add_special"));
   STRATA_ASSIGN(const auto parse, fields.boolean("parse_special"));
   const bool add = special.value_or(false);

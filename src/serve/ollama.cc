@@ -164,7 +164,7 @@ void answer(Service& service, Router::Call call, Answer<OllamaRequest> read) {
   if (!read.ok()) return call.exchange->respond(refuse(read.status()));
   if (read->load_only) return load_only(service, *read, std::move(call.exchange));
   Generation& generation = read->generation;
-  generation.client = call.request.peer;
+  generation.client = client_of(call.request, {});
   AnswerForm form;
   form.writer = [chat = read->chat, stream = read->stream](const ServedModel& model,
                                                            std::vector<std::string> warnings) {
@@ -273,6 +273,7 @@ Answer<json::object> show(Service& service, std::string_view body) {
 }  // namespace
 
 void add_ollama(Router& router, Service& service) {
+  router.refuse_with("/api/", refuse);
   router.add("GET", "/", [](const Router::Call& call) {
     http::HttpResponse response;
     response.content_type = "text/plain; charset=utf-8";

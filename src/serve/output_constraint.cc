@@ -194,6 +194,9 @@ Answer<std::shared_ptr<const Constraint>> constraint_of(const ServedModel& model
   const ToolStyle style = chat ? model.chat()->tool_style() : ToolStyle::kNone;
   STRATA_ASSIGN(auto tools, callable(style, generation));
   const bool required = generation.tool_choice.mode == ToolChoice::Mode::kRequired;
+  if (!tools && !generation.tools.empty() && generation.tool_choice.mode == ToolChoice::Mode::kAuto)
+    warnings.emplace_back(
+        "`tools`: how the model's chat template writes calls is not known, so answers hold none");
   if (!tools && format.kind == Kind::kText) return Made();
   if (tools)
     for (std::string& each : loose_keywords(*tools)) warnings.push_back(printable(each));

@@ -240,6 +240,13 @@ TEST_F(OutputConstraint, RefusesToRequireCallsThatItCannotRead) {
   EXPECT_EQ(way(asking(kTools), "x"), "free");
 }
 
+TEST_F(OutputConstraint, SaysThatToolsAreOfNoUseWhereTheTemplateWritesNoCalls) {
+  use("");
+  EXPECT_EQ(way(asking(kTools), "x"), "free");
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_THAT(warnings_.front(), HasSubstr("`tools`"));
+}
+
 TEST_F(OutputConstraint, HoldsTheAnswerBehindItsThoughts) {
   use(kHermesCalls, kThinking);
   Generation generation = asking();

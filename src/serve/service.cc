@@ -134,6 +134,13 @@ void Service::answer(std::vector<Generation> generations, AnswerForm form, Excha
   });
 }
 
+std::string client_of(const http::HttpRequest& request, std::string_view user) {
+  std::string client = fmt::format("{}\n{}", request.peer, user);
+  for (const char* const name : {"Authorization", "x-api-key"})
+    client += fmt::format("\n{}", request.header(name).value_or(std::string_view()));
+  return client;
+}
+
 void Router::add(std::string_view method, std::string_view path, Handler handler) {
   routes_.push_back({std::string(method), std::string(path), std::move(handler)});
 }
@@ -154,11 +161,16 @@ void Router::handle(http::HttpRequest request, ExchangePtr exchange) const {
     if (route.method == request.method)
       return route.handler({std::move(request), std::move(rest), std::move(exchange)});
   }
-  if (known)
-    return exchange->respond(http::error_response(
-        405, "invalid_request_error", "method_not_allowed", "this path takes another method"));
-  exchange->respond(
-      http::error_response(404, "not_found_error", "not_found", "there is nothing at this path"));
+  const Refusal refusal =
+      known ? Refusal(405, "invalid_request_error", "this path takes another method")
+            : Refusal(404, "not_found_error", "there is nothing at this path");
+  const auto form = std::ranges::find_if(
+      refusals_, [&](const auto& each) { return request.path.starts_with(each.first); });
+  exchange->respond(form != refusals_.end()
+                        ? form->second(refusal)
+                        : http::error_response(refusal.http_status, refusal.type,
+                                               known ? "method_not_allowed" : "not_found",
+                                               refusal.message));
 }
 
 }  // namespace strata::serve

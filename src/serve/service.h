@@ -59,6 +59,9 @@ class Service {
 };
 
 // Gives requests to the handlers of their paths. A path that ends in "/*" takes all below it.
+// Whom a request is of, for the turns that clients take: its user, its key and its machine.
+std::string client_of(const http::HttpRequest& request, std::string_view user);
+
 class Router {
  public:
   struct Call {
@@ -69,6 +72,10 @@ class Router {
   using Handler = std::function<void(Call)>;
 
   void add(std::string_view method, std::string_view path, Handler handler);
+  // The form of refusals at paths that begin so.
+  void refuse_with(std::string prefix, std::function<http::HttpResponse(const Refusal&)> form) {
+    refusals_.emplace_back(std::move(prefix), std::move(form));
+  }
   // 404 for unknown paths, 405 where only the method is.
   void handle(http::HttpRequest request, ExchangePtr exchange) const;
 
@@ -78,6 +85,7 @@ class Router {
     Handler handler;
   };
   std::vector<Route> routes_;
+  std::vector<std::pair<std::string, std::function<http::HttpResponse(const Refusal&)>>> refusals_;
 };
 
 // A dialect adds its routes.

@@ -54,6 +54,19 @@ class SlowModelTest : public ::testing::Test {
   std::unique_ptr<http::Server> server_;
 };
 
+TEST(ClientOf, TellsUsersKeysAndMachinesApart) {
+  http::HttpRequest request;
+  request.peer = "127.0.0.1";
+  const std::string plain = client_of(request, "");
+  EXPECT_EQ(client_of(request, ""), plain);
+  EXPECT_NE(client_of(request, "someone"), plain);
+  request.headers.emplace_back("Authorization", "Bearer one");
+  const std::string keyed = client_of(request, "");
+  EXPECT_NE(keyed, plain);
+  request.headers.back().second = "Bearer two";
+  EXPECT_NE(client_of(request, ""), keyed);
+}
+
 TEST_F(SlowModelTest, StreamsShowLifeWhileItLoads) {
   TestClient openai(server_->port()), ollama(server_->port());
   openai.send(http::post(kChat, kBody));

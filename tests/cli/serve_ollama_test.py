@@ -54,6 +54,12 @@ class Protocol(Dialect):
             self.assertIn("general.architecture", shown["model_info"])
         self.refused("/api/show", {"model": "absent"}, 404)
 
+    def test_what_is_not_there_is_said_as_clients_read_it(self):
+        for method, path in (("POST", "/api/embed"), ("GET", "/api/chat")):
+            answer = self.server.ask(method, path)
+            self.assertIn(answer.status, (404, 405))
+            self.assertIsInstance(answer.json()["error"], str)
+
     def test_pulling_what_is_there_succeeds_and_nothing_else_does(self):
         for stream in (True, False):
             answer = self.server.post("/api/pull", {"model": "llama", "stream": stream})

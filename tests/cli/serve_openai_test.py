@@ -106,6 +106,7 @@ class Requests(Dialect):
     def test_a_prompt_starts_with_one_bos(self):
         prompt = self.server.post("/apply-template", {"messages": HELLO}).json()["prompt"]
         tokens = self.server.post("/tokenize", {"content": prompt}).json()["tokens"]
+        self.refused("/tokenize", {"content": "x" * (5 << 20)})
         self.assertEqual(tokens[0], 510)
         self.assertNotEqual(tokens[1], 510)
         self.assertEqual(self.chat()["usage"]["prompt_tokens"], len(tokens))

@@ -27,6 +27,7 @@ ServerState::ServerState(ServerOptions server_options, Handler server_handler)
       rules(options),
       loop(std::make_shared<Loop>()),
       pool(options.workers, options.max_queued),
+      questions(1, options.max_queued),
       received(kReadBytes) {}
 
 void ServerState::note_if_drained() const {
@@ -210,11 +211,9 @@ void Connection::on_head() {
     refuse(*answer, keep_open_ && whole);
 }
 
-// Counts the body, as announced or as received, against what all bodies may take together.
+// Counts what has come of the body against what all bodies may take together.
 void Connection::charge_body() {
-  const IncomingRequest& incoming = parser_->incoming();
-  const Bytes bytes =
-      std::max<Bytes>(incoming.content_length.value_or(0), incoming.request.body.size());
+  const auto bytes = static_cast<Bytes>(parser_->incoming().request.body.size());
   server_.buffered += bytes - std::exchange(charged_, bytes);
   if (server_.buffered > server_.options.max_buffered_bytes)
     refuse(overload_response("too_many_bytes", "the requests that are served take all the room"),
@@ -224,6 +223,7 @@ void Connection::charge_body() {
 void Connection::dispatch() {
   if (server_.stopping) return refuse(stopping_response(), false);
   HttpRequest request = std::move(parser_->incoming().request);
+  const bool is_question = request.body.empty();
   parser_.reset();
   channel_ = std::make_shared<Channel>(server_.loop);
   channel_->connection = this;
@@ -237,7 +237,8 @@ void Connection::dispatch() {
       // The exchange is gone with the handler, which answers 500.
     }
   };
-  if (server_.pool.try_push(std::move(task))) {
+  WorkerPool& pool = is_question ? server_.questions : server_.pool;
+  if (pool.try_push(std::move(task))) {
     ++server_.requests;
   } else {
     refuse(overload_response("too_many_requests", "too many requests wait"), keep_open_);

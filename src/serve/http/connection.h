@@ -41,6 +41,7 @@ struct ServerState {
   const AccessRules rules;
   const std::shared_ptr<Loop> loop;
   WorkerPool pool;
+  WorkerPool questions;  // requests without a body, such as for the health, which cost little
 
   // The loop's thread only.
   std::unordered_set<std::shared_ptr<Connection>> open;

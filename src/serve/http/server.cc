@@ -210,13 +210,14 @@ StopReport Server::Impl::stop(std::chrono::milliseconds grace) {
   more_to_come.reset();
   thread_.join();
   state_.pool.stop();
+  state_.questions.stop();
   return state_.ended;
 }
 
 ServerStats Server::Impl::stats() const {
   ServerStats stats;
   stats.connections = state_.connections;
-  stats.queued = state_.pool.queued();
+  stats.queued = state_.pool.queued() + state_.questions.queued();
   stats.requests = state_.requests;
   stats.refused = state_.refused;
   stats.disconnected = state_.disconnected;
