@@ -5,7 +5,6 @@
 namespace strata {
 
 Sequence& FairQueue::Level::next() const {
-  if (!preempted.empty()) return *preempted.front();
   const Client* first = nullptr;
   for (const auto& [id, client] : clients) {
     if (client.waiting.empty()) continue;
@@ -14,29 +13,28 @@ Sequence& FairQueue::Level::next() const {
   return *first->waiting.front();
 }
 
-void FairQueue::push_back(Sequence& sequence) {
-  Level& level = levels_[sequence.priority];
-  Client& client = level.clients[sequence.client];
+FairQueue::Client& FairQueue::Level::returning(std::uint64_t id) {
+  Client& client = clients[id];
   // Time without anything to compute earns nothing.
-  if (client.waiting.empty()) client.charged = std::max(client.charged, level.now);
-  client.waiting.push_back(&sequence);
-  ++level.waiting;
+  if (client.waiting.empty()) client.charged = std::max(client.charged, now);
+  ++waiting;
+  return client;
+}
+
+void FairQueue::push_back(Sequence& sequence) {
+  levels_[sequence.priority].returning(sequence.client).waiting.push_back(&sequence);
 }
 
 void FairQueue::push_front(Sequence& sequence) {
-  Level& level = levels_[sequence.priority];
-  level.preempted.push_front(&sequence);
-  ++level.waiting;
+  levels_[sequence.priority].returning(sequence.client).waiting.push_front(&sequence);
 }
 
 void FairQueue::remove(const Sequence& sequence) {
   const auto found = levels_.find(sequence.priority);
   if (found == levels_.end()) return;
   Level& level = found->second;
-  std::size_t removed = std::erase(level.preempted, &sequence);
   if (const auto client = level.clients.find(sequence.client); client != level.clients.end())
-    removed += std::erase(client->second.waiting, &sequence);
-  level.waiting -= removed;
+    level.waiting -= std::erase(client->second.waiting, &sequence);
   if (level.waiting == 0) levels_.erase(found);
 }
 
@@ -66,7 +64,6 @@ bool FairQueue::goes_first(const Sequence& waiting, const Sequence& running) con
 std::vector<const Sequence*> FairQueue::all() const {
   std::vector<const Sequence*> all;
   for (const auto& [priority, level] : levels_) {
-    all.insert(all.end(), level.preempted.begin(), level.preempted.end());
     for (const auto& [id, client] : level.clients)
       all.insert(all.end(), client.waiting.begin(), client.waiting.end());
   }

@@ -1,6 +1,6 @@
 // FairQueue: who is next to be computed. Higher priorities go first; clients of one priority take
 // turns by the rows computed for them, after start-time fair queueing (Goyal, Vin and Cheng, 1996);
-// a client's own sequences go first in, first out. Not thread-safe.
+// a client's own sequences go first in, first out, preempted ones before. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace strata {
 class FairQueue {
  public:
   void push_back(Sequence& sequence);
-  // Goes before all of its priority: it had its turn and was preempted.
+  // Goes before all others of its client: it was preempted.
   void push_front(Sequence& sequence);
   void remove(const Sequence& sequence);
 
@@ -41,11 +41,11 @@ class FairQueue {
     std::deque<Sequence*> waiting;
   };
   struct Level {
-    std::deque<Sequence*> preempted;
     std::map<std::uint64_t, Client> clients;
     std::int64_t now = 0;     // what the client served last had been charged before
-    std::size_t waiting = 0;  // sequences, preempted ones included
+    std::size_t waiting = 0;  // sequences of all clients
     Sequence& next() const;
+    Client& returning(std::uint64_t id);
   };
 
   std::map<std::int32_t, Level, std::greater<>> levels_;  // none is empty

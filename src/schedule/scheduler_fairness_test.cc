@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "schedule/fair_queue.h"
 #include "schedule/scheduler.h"
 
 namespace strata {
@@ -12,6 +13,25 @@ namespace {
 using testing::ElementsAre;
 
 constexpr TokenId kAnswer = 7;
+
+TEST(FairQueue, PreemptedOnesWaitForTheTurnOfTheirClient) {
+  Sequence greedy, preempted, modest;
+  greedy.client = preempted.client = 1;
+  modest.client = 2;
+  FairQueue queue;
+  queue.push_back(greedy);
+  queue.charge(0, 1, 100);
+  queue.push_front(preempted);
+  EXPECT_EQ(&queue.next(), &preempted);
+  queue.push_back(modest);
+  EXPECT_EQ(&queue.next(), &modest);
+  queue.remove(modest);
+  EXPECT_EQ(&queue.next(), &preempted);
+  queue.remove(preempted);
+  EXPECT_EQ(&queue.next(), &greedy);
+  queue.remove(greedy);
+  EXPECT_TRUE(queue.empty());
+}
 
 class SchedulerFairness : public ::testing::Test {
  protected:
