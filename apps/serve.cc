@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -154,6 +156,7 @@ serve::ModelsOptions models_options(const ServeOptions& options, std::vector<Mod
   models.engine.queue = options.queue;
   models.engine.prefix_cache = !options.no_prefix_cache;
   models.keep_alive = options.keep_alive;
+  models.resident = resident_bytes;
   models.sampling = sampling_defaults;
   models.log = [](const std::string& line) { say("{}\n", printable(line)); };
   return models;
@@ -165,6 +168,7 @@ Result<int> run(const ServeOptions& options) {
   STRATA_ASSIGN(const serve::LineFilter noise, read_noise(options));
   const sigset_t signals = ending_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::atomic<bool> useless{false};  // the only model cannot be loaded
   serve::Service service(models_options(options, files),
                          {std::string(program_version()), metadata_json, noise});
   serve::Router router;
@@ -174,7 +178,12 @@ Result<int> run(const ServeOptions& options) {
   add_registry(router, service);
   // Before anybody can ask for the health of a server that does not load yet.
   if (!options.lazy)
-    service.models().acquire(files.front().name, options.keep_alive, [](const auto&) {});
+    service.models().acquire(files.front().name, options.keep_alive,
+                             [&, only = files.size() == 1](const auto& lease) {
+                               if (lease.ok() || !only || lease.status().is_overload()) return;
+                               useless = true;
+                               ::kill(getpid(), SIGTERM);
+                             });
   STRATA_ASSIGN(const std::unique_ptr<http::Server> server,
                 http::Server::start(http, [&router](http::HttpRequest request,
                                                     std::shared_ptr<http::Exchange> exchange) {
@@ -186,6 +195,7 @@ Result<int> run(const ServeOptions& options) {
   print_addresses(fmt::format("http://{}:{}", host, server->port()), files, !http.api_keys.empty());
   int signal = 0;
   sigwait(&signals, &signal);
+  if (useless) return 1;
   say("Stopping: new requests are refused; those under way have {} s to end. A second signal ends "
       "the program at once.\n",
       options.grace.count());

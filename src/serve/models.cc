@@ -32,7 +32,9 @@ ModelLease::~ModelLease() {
 }
 
 Models::Models(ModelsOptions options)
-    : options_(std::move(options)), budget_(options_.engine.memory) {
+    : options_(std::move(options)),
+      budget_(options_.engine.memory),
+      program_(options_.resident ? options_.resident() : 0) {
   for (const ModelFile& file : options_.files) {
     entries_.push_back(std::make_unique<Entry>());
     entries_.back()->file = file;
@@ -207,18 +209,25 @@ void Models::loop() {
       wake_.wait_until(lock, next_expiry());
     }
   }
-  for (const auto& entry : entries_)
-    if (!entry->waiting.empty())
-      finish_loading(lock, *entry, make_error(StatusCode::kCancelled, "the server is stopping"));
+  // More may be added while the lock is off.
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    if (!entries_[i]->waiting.empty())
+      finish_loading(lock, *entries_[i],
+                     make_error(StatusCode::kCancelled, "the server is stopping"));
 }
 
-// What loaded models may still touch. Their weights are resident, which the plan of the next model
-// counts as the program's.
+// What loaded models may still touch. What they have touched is resident, which the plan of the
+// next model counts as the program's.
 Bytes Models::memory_to_come() const {
-  Bytes bytes = 0;
-  for (const auto& entry : entries_)
-    if (entry->model) bytes += entry->model->memory() - entry->model->engine().plan().weights;
-  return bytes;
+  Bytes planned = 0, weights = 0;
+  for (const auto& entry : entries_) {
+    if (!entry->model) continue;
+    planned += entry->model->memory();
+    weights += entry->model->engine().plan().weights;
+  }
+  if (!options_.resident) return planned - weights;
+  const Bytes resident = options_.resident();
+  return planned - std::min(planned, resident - std::min(resident, program_));
 }
 
 Models::Entry* Models::least_recently_used_idle() {

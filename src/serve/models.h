@@ -29,6 +29,7 @@ struct ModelsOptions {
   KeepAlive keep_alive{std::chrono::minutes(5)};
   FindDefaults sampling;
   std::function<void(const std::string&)> log;  // a line for the operator
+  std::function<Bytes()> resident = {};         // memory of the process; empty: not known
 };
 
 enum class ModelState : std::uint8_t { kUnloaded, kWaiting, kLoading, kReady, kUnloading };
@@ -117,6 +118,7 @@ class Models {
 
   const ModelsOptions options_;
   const Bytes budget_;
+  const Bytes program_;  // what is resident without any model
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<std::unique_ptr<Entry>> entries_;

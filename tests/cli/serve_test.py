@@ -174,15 +174,17 @@ class SeveralModels(unittest.TestCase):
         self.assertIn(b"strata serve", gone.stderr)
 
     def test_what_cannot_be_loaded_says_why(self):
-        with Server(f"big={TINY}", *options(4096, "3M"), ready=False) as server:
-            server.wait_for(lambda: any("could not load" in line for line in server.log))
-            answer = server.post(CHAT, {"messages": HELLO})
-            self.assertEqual(answer.status, 400)
-            self.assertIn("the model needs ", answer.error()["message"])
-        with Server(ROOT / "tests/data/bert.gguf", *options(), ready=False) as server:
-            answer = server.post(CHAT, {"messages": HELLO})
-            self.assertEqual(answer.status, 400)
-            self.assertIn("encoder", answer.error()["message"])
+        for model, memory, why in ((f"big={TINY}", "3M", "the model needs "),
+                                   (ROOT / "tests/data/bert.gguf", "512M", "encoder")):
+            with Server(model, *options(4096, memory), "--lazy", ready=False) as server:
+                answer = server.post(CHAT, {"messages": HELLO})
+                self.assertEqual(answer.status, 400)
+                self.assertIn(why, answer.error()["message"])
+                server.wait_for(lambda: any("could not load" in line for line in server.log))
+            # A server of this model alone would be of no use.
+            ended = strata("serve", model, *options(4096, memory), "--port", "0")
+            self.assertEqual(ended.returncode, 1, ended.stderr)
+            self.assertIn(why.encode(), ended.stderr)
 
 
 @needs(REFERENCE)
