@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <future>
 #include <thread>
+#include <utility>
 
 #include "tests/engine_fixture.h"
 
@@ -69,6 +71,7 @@ class EvenTokens : public Constraint {
     mask_.assign(2, left_ > 0 ? 0x5555555555555555u : 0);
     return std::span<const std::uint64_t>(mask_);
   }
+  bool ready() const override { return false; }
   void advance(TokenId token) override {
     EXPECT_EQ(token % 2, 0);
     --left_;
@@ -159,6 +162,46 @@ TEST_F(EngineServerTest, ConstrainedChoicesTakeAllowedTokensOnly) {
     EXPECT_TRUE(std::ranges::all_of(tokens, [](TokenId token) { return token % 2 == 0; }));
   }
   EXPECT_EQ(run(request)->tokens, answer->tokens);
+}
+
+// Its masks take much longer than a step of the tiny model.
+class SlowMasks : public EvenTokens {
+ public:
+  SlowMasks() : EvenTokens(1000) {}
+  Result<std::span<const std::uint64_t>> allowed() override {
+    if (!std::exchange(made_, true)) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    return EvenTokens::allowed();
+  }
+  bool ready() const override { return made_; }
+  void advance(TokenId token) override {
+    made_ = false;
+    EvenTokens::advance(token);
+  }
+  std::unique_ptr<Constraint> clone() const override { return std::make_unique<SlowMasks>(); }
+
+ private:
+  bool made_ = false;
+};
+
+TEST_F(EngineServerTest, AnswersWhoseMasksTakeLongDoNotHoldUpOthers) {
+  load({.sequences = 9});
+  Request slow = greedy(prompt(10, 1), 60);
+  slow.constraint = std::make_shared<EvenTokens>(1000);
+  const auto expected = run(slow)->tokens;
+  slow.constraint = std::make_shared<SlowMasks>();
+  std::vector<std::shared_ptr<Listener>> listeners;
+  for (int i = 0; i < 8; ++i) {
+    listeners.push_back(std::make_shared<Listener>());
+    submit(slow, listeners.back());
+  }
+  for (const auto& listener : listeners) listener->wait_for_three_tokens();
+  const std::int64_t before = engine_->stats().generated;
+  run(greedy(prompt(10, 2), 60));
+  EXPECT_LT(engine_->stats().generated - before, 4 * 60) << "8 answers kept its pace";
+  for (const auto& listener : listeners) {
+    listener->wait();
+    EXPECT_EQ(listener->tokens, expected) << "sitting steps out changes no answer";
+  }
 }
 
 TEST_F(EngineServerTest, AConstraintThatAllowsNothingEndsTheAnswerWithASentence) {

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "base/memory_ledger.h"
+#include "base/processor_time.h"
+#include "engine/mask_pace.h"
 #include "engine/model.h"
 #include "engine/step_pace.h"
 #include "execute/executor.h"
@@ -31,6 +33,7 @@ struct Choice {
   // After its last token; preemption recomputes tokens but draws none again.
   SamplerState sampler;
   std::unique_ptr<Constraint> constraint;
+  MaskCost mask_cost = {};
 };
 
 struct ActiveRequest {
@@ -115,6 +118,7 @@ class EngineLoop final : public Engine {
   bool wait_for_work();
   void drain_inbox();
   void start(Submission submission);
+  void make_masks();
   const StepPlan& plan_step();
   void enqueue(Cancellation cancellation);
   void cancel_now(const Cancellation& cancellation);
@@ -145,6 +149,9 @@ class EngineLoop final : public Engine {
   // The loop's own.
   Scheduler scheduler_;
   StepPace pace_;
+  MaskPace masks_{[] { return seconds_since({}); }};
+  std::vector<MaskPace::Late> late_;  // answers that sit the step out
+  double step_seconds_ = 0;           // of the last step; 0: nothing was computed
   Sampler sampler_;
   std::unordered_map<RequestId, ActiveRequest> requests_;
   std::unordered_map<SequenceId, Choice> choices_;
@@ -234,6 +241,7 @@ EngineStats EngineLoop::stats() const {
 void EngineLoop::loop() {
   while (wait_for_work()) {
     drain_inbox();
+    make_masks();
     const auto start = Clock::now();
     const StepPlan& plan = plan_step();
     counters_.plan_seconds += seconds_since(start);
@@ -246,6 +254,24 @@ void EngineLoop::loop() {
   drain_inbox();
   while (!requests_.empty()) cancel_now({requests_.begin()->first, std::nullopt});
   if (options_.after_step) options_.after_step();
+}
+
+// Masks of the answers that may be in the next step; those whose masks must wait are held.
+void EngineLoop::make_masks() {
+  for (const MaskPace::Late& late : late_) (void)scheduler_.hold(late.sequence, false);
+  late_.clear();
+  bool others = false;
+  for (auto& [sequence, choice] : choices_) {
+    const bool ready = !choice.constraint || choice.constraint->ready();
+    if (!ready) late_.push_back({sequence, choice.constraint.get(), &choice.mask_cost});
+    others = others || (ready && requests_.at(choice.request).started);
+  }
+  const double step = std::exchange(step_seconds_, 0);
+  if (late_.empty()) return;
+  const auto start = Clock::now();
+  masks_.make(late_, others ? std::optional(step) : std::nullopt);
+  counters_.sample_seconds += seconds_since(start);
+  for (const MaskPace::Late& late : late_) (void)scheduler_.hold(late.sequence, true);
 }
 
 // Prompts take no more of the step than the pace of the generating sequences allows.
@@ -314,9 +340,12 @@ void EngineLoop::cancel_now(const Cancellation& cancellation) {
 void EngineLoop::step(const StepPlan& plan) {
   report_starts(plan);
   const auto start = Clock::now();
+  const double ran_before = thread_processor_seconds();
   const auto rows = model_->executor->run(plan);
-  const double seconds = seconds_since(start);
-  counters_.compute_seconds += seconds;
+  const double seconds = step_seconds_ = seconds_since(start);
+  const double ran = std::min(thread_processor_seconds() - ran_before, seconds);
+  counters_.compute_seconds += ran;
+  counters_.stall_seconds += seconds - ran;
   if (!rows.ok()) return fail_step(plan, rows.status());
   pace_.observe(plan.rows - plan.stretch_rows, plan.stretch_rows, seconds);
   ++counters_.steps;

@@ -122,9 +122,10 @@ struct EngineStats {
   std::vector<std::int32_t> used_blocks;
   std::vector<std::int32_t> cached_blocks;
   double plan_seconds = 0;     // scheduling
-  double compute_seconds = 0;  // the device's share
-  double sample_seconds = 0;
-  double send_seconds = 0;  // sinks and after_step
+  double compute_seconds = 0;  // on the device, as far as the loop's thread ran
+  double stall_seconds = 0;    // as far as not: it waited for weights from disk or a processor
+  double sample_seconds = 0;   // masks of constraints included
+  double send_seconds = 0;     // sinks and after_step
 };
 
 // Thread-safe. Destruction cancels what is left and joins the loop.

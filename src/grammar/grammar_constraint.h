@@ -15,9 +15,10 @@ namespace strata {
 class GrammarConstraint : public Constraint {
  public:
   explicit GrammarConstraint(std::shared_ptr<TokenMasks> masks)
-      : masks_(std::move(masks)), matcher_(masks_->grammar()) {}
+      : masks_(std::move(masks)), matcher_(masks_->grammar()), mask_(masks_->start()) {}
 
   Result<std::span<const std::uint64_t>> allowed() override;
+  bool ready() const override { return mask_ != nullptr || matcher_.too_ambiguous(); }
   void advance(TokenId token) override;
   std::unique_ptr<Constraint> clone() const override {
     return std::make_unique<GrammarConstraint>(*this);

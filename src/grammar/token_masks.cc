@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "grammar/matcher.h"
+
 namespace strata {
 namespace {
 
@@ -85,6 +87,7 @@ TokenMasks::TokenMasks(Grammar grammar, std::shared_ptr<const TokenTable> table)
   std::size_t prepared = 0;
   for (const std::uint32_t state : readers(*grammar_))
     if (bytes_taken(*grammar_, state) >= kWideBytes && prepared++ < kMostPrepared) local(state);
+  start_ = compute(simplified(GrammarMatcher(grammar_).configuration()));
 }
 
 // Numbers of rounds that are equal as far as one token reaches become the same.

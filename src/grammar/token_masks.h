@@ -32,6 +32,8 @@ class TokenMasks {
   const Grammar& grammar() const { return grammar_; }
   const std::shared_ptr<const TokenTable>& table() const { return table_; }
 
+  // The mask of an answer's first token.
+  const std::shared_ptr<const Mask>& start() const { return start_; }
   // Tokens all of whose bytes may come next, and the ends where the answer may end. Null where
   // the grammar is too ambiguous to follow.
   std::shared_ptr<const Mask> mask(const Configuration& configuration);
@@ -74,6 +76,7 @@ class TokenMasks {
 
   const Grammar grammar_;
   const std::shared_ptr<const TokenTable> table_;
+  std::shared_ptr<const Mask> start_;
 
   std::mutex mutex_;  // guards all below
   Simulation simulation_;

@@ -17,6 +17,8 @@ class Constraint {
   // A bit per token, set where it may come next; empty: all may. Valid until the next call.
   // kInvalidArgument where the answer cannot be followed further.
   virtual Result<std::span<const std::uint64_t>> allowed() = 0;
+  // Whether that is at hand; it can take long else.
+  virtual bool ready() const = 0;
   // Takes a token that was chosen. REQUIRES: allowed.
   virtual void advance(TokenId token) = 0;
   virtual std::unique_ptr<Constraint> clone() const = 0;

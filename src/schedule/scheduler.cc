@@ -127,6 +127,7 @@ Status Scheduler::fork(SequenceId parent, SequenceId child, std::optional<TokenI
   }
   auto forked = std::make_unique<Sequence>(*origin);
   forked->id = child;
+  forked->held = false;
   forked->drop_drafts(forked->drafts);
   if (last) {
     forked->tokens.back() = *last;
@@ -160,7 +161,7 @@ Status Scheduler::cancel(SequenceId id) {
 std::vector<SequenceId> Scheduler::runnable() const {
   std::vector<SequenceId> ids;
   for (const Sequence* sequence : running_) {
-    if (sequence->firm() - sequence->computed == 1) ids.push_back(sequence->id);
+    if (sequence->has_single_row()) ids.push_back(sequence->id);
   }
   return ids;
 }
@@ -250,6 +251,16 @@ Status Scheduler::force_preempt(SequenceId id) {
   return {};
 }
 
+Status Scheduler::hold(SequenceId id, bool held) {
+  STRATA_TRY(check_idle());
+  const Sequence* sequence = find(id);
+  if (sequence == nullptr) return not_found("there is no sequence {}", id.value);
+  const std::size_t rank = rank_of(*sequence);
+  if (rank == running_.size()) return invalid_argument("sequence {} is not running", id.value);
+  running_[rank]->held = held;
+  return {};
+}
+
 std::vector<Ended> Scheduler::take_ended() { return std::exchange(ended_, {}); }
 
 std::size_t Scheduler::rank_of(const Sequence& sequence) const {
@@ -272,6 +283,7 @@ void Scheduler::preempt(std::size_t rank) {
   sequence.computed = 0;
   sequence.named = 0;
   sequence.planned = 0;
+  sequence.held = false;
   waiting_.push_front(sequence);
   ++preemptions_;
 }
@@ -374,9 +386,8 @@ Status Scheduler::commit(std::span<const Confirmed> confirmed) {
 // --- Watching ---
 
 std::int32_t Scheduler::single_rows() const {
-  return static_cast<std::int32_t>(std::ranges::count_if(running_, [](const Sequence* sequence) {
-    return sequence->firm() - sequence->computed == 1;
-  }));
+  return static_cast<std::int32_t>(std::ranges::count_if(
+      running_, [](const Sequence* sequence) { return sequence->has_single_row(); }));
 }
 
 SchedulerStats Scheduler::stats() const {

@@ -131,6 +131,9 @@ class Scheduler {
   // position, else to the last checkpoint before it, else not at all. After fork(): a branch.
   Status rewind(SequenceId id, Position keep, std::span<const TokenId> then);
 
+  // Whether steps leave a running sequence out. It keeps its blocks; preempted, it is held no more.
+  Status hold(SequenceId id, bool held);
+
   // Takes a running sequence's blocks and sends it back to the queue.
   Status force_preempt(SequenceId id);
 
@@ -141,7 +144,7 @@ class Scheduler {
   // be empty though they wait. Whole sequences stay whole.
   void set_stretch_rows(std::int32_t rows) { stretch_rows_ = std::max(rows, 0); }
 
-  // Sequences with one row to compute.
+  // Sequences with one row to compute that are not held.
   std::int32_t single_rows() const;
 
   const Sequence* find(SequenceId id) const;

@@ -21,7 +21,7 @@ const StepPlan& Scheduler::plan_step() {
   // A sequence may preempt others only behind it, so the ranks in front stay as they are.
   for (std::size_t rank = 0; rank < running_.size(); ++rank) {
     const Sequence& sequence = *running_[rank];
-    if (sequence.firm() - sequence.computed == 1) plan_running(rank, config_.max_rows);
+    if (sequence.has_single_row()) plan_running(rank, config_.max_rows);
   }
   plan_stretches();
   return plan_;
@@ -68,7 +68,7 @@ Sequence* Scheduler::next_running() const {
   Sequence* best = nullptr;
   for (Sequence* sequence : running_) {
     if (best != nullptr && sequence->priority < best->priority) break;
-    if (sequence->considered == step_) continue;
+    if (sequence->considered == step_ || sequence->held) continue;
     if (best == nullptr || waiting_.charged(sequence->priority, sequence->client) <
                                waiting_.charged(best->priority, best->client)) {
       best = sequence;

@@ -50,6 +50,7 @@ class Simulation {
     }
     scheduler_.set_max_chunk(scenario_.config.max_rows);
     scheduler_.set_stretch_rows(scenario_.config.max_rows);
+    release_held();
     const int limit = steps_ + 100'000;
     failures_allowed_ = false;
     while (!lives_.empty() && steps_ < limit && !testing::Test::HasFatalFailure()) step();
@@ -90,6 +91,8 @@ class Simulation {
     if (!lives_.empty() && chance(3)) rewind();
     if (chance(5)) scheduler_.set_max_chunk(chance(50) ? uniform(1, 9) : 1'000);
     if (chance(5)) scheduler_.set_stretch_rows(chance(50) ? uniform(1, 9) : 1'000);
+    if (chance(30)) release_held();
+    if (!lives_.empty() && chance(20)) hold(any_life());
     if (chance(50)) draft();
     // Nothing that fails may change a sequence.
     ASSERT_FALSE(scheduler_.cancel(SequenceId{next_id_}).ok());
@@ -164,6 +167,14 @@ class Simulation {
     ++forced_;
   }
 
+  void hold(SequenceId id) {
+    if (scheduler_.hold(id, true).ok()) held_.push_back(id);
+  }
+  void release_held() {
+    for (const SequenceId id : held_) (void)scheduler_.hold(id, false);
+    held_.clear();
+  }
+
   // Takes back some tokens, of the prompt too, and goes on with others.
   void rewind() {
     const SequenceId id = any_life();
@@ -206,8 +217,8 @@ class Simulation {
     copies_ += static_cast<std::int64_t>(plan.copies.size());
     const std::size_t ended = settle_ended();
     if (plan.empty()) {
-      ASSERT_TRUE(lives_.empty() || ended > 0) << "nobody can progress";
-      return;
+      ASSERT_TRUE(lives_.empty() || ended > 0 || !held_.empty()) << "nobody can progress";
+      return release_held();
     }
     check(scheduler_.check_invariants());
     check_plan(plan);
@@ -254,6 +265,7 @@ class Simulation {
     std::int32_t rows = 0, logit_rows = 0;
     for (const SequenceSlice& slice : plan.slices) {
       ASSERT_FALSE(slice.tokens.empty());
+      ASSERT_FALSE(scheduler_.find(slice.sequence)->held);
       ASSERT_EQ(slice.tokens.size(), slice.wants_logits.size());
       rows += static_cast<std::int32_t>(slice.tokens.size());
       for (std::size_t row = 0; row < slice.wants_logits.size(); ++row) {
@@ -346,6 +358,7 @@ class Simulation {
   std::map<SequenceId, Life> lives_;
   std::vector<TokenId> known_;
   std::deque<std::vector<TokenId>> ended_;  // tokens of the last sequences
+  std::vector<SequenceId> held_;
   std::int64_t next_id_ = 0;
   bool failures_allowed_ = true;
   int steps_ = 0, finished_ = 0, forced_ = 0, failed_ = 0, outgrew_ = 0, forks_ = 0;

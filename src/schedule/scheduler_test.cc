@@ -204,6 +204,27 @@ TEST(Scheduler, KeepsConfirmedDraftsAndTakesBackTheOthers) {
   EXPECT_TRUE(scheduler.check_invariants().ok());
 }
 
+TEST(Scheduler, LeavesOutSequencesThatAreHeld) {
+  Scheduler scheduler = make({.groups = {{2, 20, 0}}});
+  for (const int id : {1, 2}) ASSERT_TRUE(scheduler.add(sequence(id, 3)).ok());
+  EXPECT_FALSE(scheduler.hold(SequenceId{1}, true).ok()) << "it waits yet";
+  confirm_all(scheduler, scheduler.plan_step());
+  ASSERT_TRUE(scheduler.hold(SequenceId{1}, true).ok());
+  EXPECT_EQ(scheduler.single_rows(), 1);
+  for (int step = 0; step < 2; ++step) {
+    const StepPlan& plan = scheduler.plan_step();
+    ASSERT_EQ(plan.slices.size(), 1u);
+    EXPECT_EQ(plan.slices[0].sequence, SequenceId{2});
+    confirm_all(scheduler, plan);
+  }
+  ASSERT_TRUE(scheduler.hold(SequenceId{1}, false).ok());
+  EXPECT_EQ(scheduler.plan_step().slices.size(), 2u);
+  confirm_all(scheduler, scheduler.plan_step());
+  ASSERT_TRUE(scheduler.hold(SequenceId{1}, true).ok());
+  ASSERT_TRUE(scheduler.force_preempt(SequenceId{1}).ok());
+  EXPECT_EQ(scheduler.plan_step().slices.size(), 2u) << "preempted, it comes back like others";
+}
+
 TEST(Scheduler, DropsDraftsThatDoNotFitTheStep) {
   Scheduler scheduler = make({.max_rows = 3, .groups = {{2, 20, 0}}});
   ASSERT_TRUE(scheduler.add(sequence(1, 3)).ok());

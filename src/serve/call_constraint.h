@@ -26,6 +26,7 @@ class CallConstraint final : public Constraint {
       : masks_(std::move(masks)), start_(std::move(start)), in_thinking_(start_.in_thinking) {}
 
   Result<std::span<const std::uint64_t>> allowed() override;
+  bool ready() const override { return !call_ || call_->ready(); }
   void advance(TokenId token) override;
   std::unique_ptr<Constraint> clone() const override {
     return std::make_unique<CallConstraint>(*this);

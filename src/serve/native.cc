@@ -87,9 +87,11 @@ std::string engine_metrics(const std::vector<ModelStatus>& models) {
     all.add(fmt::format("strata:step_{}_seconds_total", part), "counter", help, value);
   };
   seconds("plan", "Time of steps spent on scheduling.", [](Stats s) { return s.plan_seconds; });
-  seconds("compute", "On the device, waits for weights included.",
-          [](Stats s) { return s.compute_seconds; });
-  seconds("sample", "On choosing tokens.", [](Stats s) { return s.sample_seconds; });
+  seconds("stall", "In which the device waited for weights from disk or for a processor.",
+          [](Stats s) { return s.stall_seconds; });
+  seconds("compute", "On the device, without stalls.", [](Stats s) { return s.compute_seconds; });
+  seconds("sample", "On choosing tokens, masks of grammars included.",
+          [](Stats s) { return s.sample_seconds; });
   seconds("send", "On handing tokens out.", [](Stats s) { return s.send_seconds; });
   std::string text = all.text();
   text += "# HELP strata:memory_bytes Memory by owner.\n# TYPE strata:memory_bytes gauge\n";

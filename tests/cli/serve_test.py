@@ -305,7 +305,11 @@ class Life(unittest.TestCase):
                          "vllm:prefix_cache_hits_total", "vllm:num_preemptions_total",
                          "vllm:prompt_tokens_total", "vllm:generation_tokens_total",
                          "vllm:request_success_total", "strata:memory_bytes",
-                         "strata:step_compute_seconds_total"):
+                         "strata:step_plan_seconds_total",
+                         "strata:step_stall_seconds_total",
+                         "strata:step_compute_seconds_total",
+                         "strata:step_sample_seconds_total",
+                         "strata:step_send_seconds_total"):
                 self.assertIn(f"# TYPE {name} ", text)
             names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
             self.assertEqual(len(names), len(set(names)))

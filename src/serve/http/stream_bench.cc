@@ -11,11 +11,11 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <ctime>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/processor_time.h"
 #include "serve/http/server.h"
 
 namespace strata::http {
@@ -23,12 +23,6 @@ namespace {
 
 constexpr double kTokensPerSecond = 50'000;
 constexpr double kSegmentSeconds = 0.25;
-
-double seconds_of(clockid_t clock) {
-  timespec time{};
-  clock_gettime(clock, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 struct Stopwatch {
   double wall = seconds_of(CLOCK_MONOTONIC);
