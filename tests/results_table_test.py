@@ -60,7 +60,12 @@ class ResultsTable(unittest.TestCase):
         self.assertEqual(text.count("| model |"), 2)
         self.assertIn("| small | 8 users, 64 + 32 tokens | 200 | 190 | 95 % | 150 | other | 60 | "
                       "2.50 |\n", text)
-        self.assertIn("| 1.5 | other | 4 | 0.38 |\n", text)
+        self.assertIn("at once beside 4 streams: s to first token, p95 |  |  |  | 1.5 | other | "
+                      "4 | 0.38 |\n", text)
+        burst.update({"alone_ttft_p95_ms": 1000.0, "peer_alone_ttft_p95_ms": 4000.0})
+        self.assertIn("at once: s to first token, p95 |  |  |  | 1 | other | 4 | 0.25 |\n",
+                      table({"b.json": result(kind="serve", rows=[row], settings=settings,
+                                              burst=burst)}))
         del row["peer_answers"]
         alone = result(kind="serve", rows=[row], settings=settings, burst=None)
         self.assertIn("| 95 % | 150 |  |  |  |\n", table({"b.json": alone}))

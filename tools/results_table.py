@@ -66,10 +66,12 @@ def serve_lines(name, result):
                  f"{row['answers'] / row['peer_answers']:.2f}" if compared else ""]
         lines.append("| " + " | ".join(map(cell, cells)) + " |\n")
     burst = result["burst"]
-    if burst and "peer_ttft_p95_ms" in burst:
-        own, other = burst["ttft_p95_ms"] / 1e3, burst["peer_ttft_p95_ms"] / 1e3
-        cells = [name, f"{burst['prompts']} prompts at once: s to first token, p95", "", "", "",
-                 number(own), peer, number(other), f"{own / other:.2f}"]
+    for key, beside in (("alone_ttft_p95_ms", ""), ("ttft_p95_ms", " beside 4 streams")):
+        if not burst or f"peer_{key}" not in burst:
+            continue
+        own, other = burst[key] / 1e3, burst[f"peer_{key}"] / 1e3
+        cells = [name, f"{burst['prompts']} prompts at once{beside}: s to first token, p95", "", "",
+                 "", number(own), peer, number(other), f"{own / other:.2f}"]
         lines.append("| " + " | ".join(map(cell, cells)) + " |\n")
     return lines
 

@@ -92,16 +92,23 @@ def measure_users(options, users):
 
 
 def first_tokens(result):
-    burst = next(group for group in result["groups"] if group["group"] == "burst")
-    return burst["ttft_ms"]["p95"]
+    """Of the burst; of all where there is nothing else."""
+    groups = {group["group"]: group for group in result["groups"]}
+    return groups.get("burst", result["total"])["ttft_ms"]["p95"]
 
 
 def measure_burst(options):
-    """Prompts that come at once beside four streams: when 95 % of them have a first token."""
-    out = {"prompts": options.burst, "ttft_p95_ms": [], "peer_ttft_p95_ms": [], "itl_p99_ms": [],
-           "steady_itl_p99_ms": []}
+    """Prompts that come at once, alone and beside four streams: when 95 % of them have a first
+    token."""
+    out = {"prompts": options.burst, "alone_ttft_p95_ms": [], "peer_alone_ttft_p95_ms": [],
+           "ttft_p95_ms": [], "peer_ttft_p95_ms": [], "itl_p99_ms": [], "steady_itl_p99_ms": []}
     users, context = options.burst + 4, 1024 + SPARE_TOKENS
     for _ in range(options.rounds):
+        own, peer = serve_both(options, users, context, "-u", str(options.burst), "-r",
+                               str(options.burst), "-p", str(options.prompt), "-n", "1")
+        out["alone_ttft_p95_ms"].append(first_tokens(own))
+        if peer:
+            out["peer_alone_ttft_p95_ms"].append(first_tokens(peer))
         own, peer = serve_both(options, users, context, "-u", "4", "-p", "32", "-n", "900",
                                "--burst", str(options.burst), "--burst-after", "3",
                                "--burst-prompt", str(options.prompt), "--burst-answer", "1")
