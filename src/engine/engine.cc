@@ -260,14 +260,16 @@ void EngineLoop::loop() {
 void EngineLoop::make_masks() {
   for (const MaskPace::Late& late : late_) (void)scheduler_.hold(late.sequence, false);
   late_.clear();
-  bool others = false;
-  for (auto& [sequence, choice] : choices_) {
-    const bool ready = !choice.constraint || choice.constraint->ready();
-    if (!ready) late_.push_back({sequence, choice.constraint.get(), &choice.mask_cost});
-    others = others || (ready && requests_.at(choice.request).started);
-  }
+  const auto ready = [](const Choice& choice) {
+    return !choice.constraint || choice.constraint->ready();
+  };
+  for (auto& [sequence, choice] : choices_)
+    if (!ready(choice)) late_.push_back({sequence, choice.constraint.get(), &choice.mask_cost});
   const double step = std::exchange(step_seconds_, 0);
   if (late_.empty()) return;
+  const bool others = std::ranges::any_of(choices_, [&](const auto& each) {
+    return ready(each.second) && requests_.at(each.second.request).started;
+  });
   const auto start = Clock::now();
   masks_.make(late_, others ? std::optional(step) : std::nullopt);
   counters_.sample_seconds += seconds_since(start);
