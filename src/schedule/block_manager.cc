@@ -64,7 +64,8 @@ void BlockManager::make_writable(std::size_t group, BlockId& block,
   const bool shared = pool.references(block) > 1;
   if (!shared && !pool.kept(block)) return;
   // Of a full block the last row alone is written again, but a state moves on.
-  if (shared || (groups_[group].is_state() && pool.free_blocks() > 0)) {
+  const bool has_room = pool.spare(block) ? pool.has_spare() : pool.free_blocks() > 0;
+  if (shared || (groups_[group].is_state() && has_room)) {
     const BlockId own = allocate(group);
     copies.push_back({static_cast<std::int32_t>(group), block, own});
     pool.release(block);
@@ -216,7 +217,12 @@ BlockTables BlockManager::share_prefix(const NamedTokens& sequence, Position pos
         table.blocks.push_back(find(g, sequence, static_cast<std::size_t>(i)).value());
     }
   }
-  return share(tables);
+  tables = share(tables);
+  // A state that served once is one that others begin with.
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].is_state() && position > 0) pools_[g].keep(tables[g].blocks.front());
+  }
+  return tables;
 }
 
 std::int64_t BlockManager::held_blocks(std::size_t group, const NamedTokens& sequence,
@@ -258,7 +264,7 @@ void BlockManager::name_blocks(BlockTables& tables, const NamedTokens& sequence,
   }
 }
 
-void BlockManager::save_states(const BlockTables& tables, const NamedTokens& sequence) {
+void BlockManager::save_states(const BlockTables& tables, const NamedTokens& sequence, bool spare) {
   const std::size_t last = sequence.names.size() - 1;
   const auto tokens = static_cast<std::size_t>(prefix_tokens_);
   for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -266,7 +272,7 @@ void BlockManager::save_states(const BlockTables& tables, const NamedTokens& seq
     const BlockId block = tables[g].blocks.front();
     if (index_[g].insert(block, last == 0 ? sequence.root : sequence.names[last - 1],
                          sequence.names[last], sequence.tokens.subspan(last * tokens, tokens)))
-      pools_[g].keep(block);
+      pools_[g].keep(block, spare);
   }
 }
 

@@ -106,8 +106,9 @@ class BlockManager {
                    std::size_t to);
 
   // Saves the states behind the last named token; whoever writes to them next gets a copy, if a
-  // block is left.
-  void save_states(const BlockTables& tables, const NamedTokens& sequence);
+  // block is left. `spare`: such a copy takes the place of no saved state that is not spare itself,
+  // and what is saved gives way first, until it has served a sequence.
+  void save_states(const BlockTables& tables, const NamedTokens& sequence, bool spare);
   // Gives them up, unless a sequence holds them.
   void forget_states(const NamedTokens& sequence);
 

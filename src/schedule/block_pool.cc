@@ -4,15 +4,15 @@ namespace strata {
 
 BlockPool::BlockPool(std::int32_t blocks)
     : references_(static_cast<std::size_t>(blocks), 0),
-      kept_(references_.size(), false),
+      kept_(references_.size(), Kept::kNo),
       idle_at_(references_.size()) {
   free_.reserve(references_.size());
   for (std::int32_t i = blocks; i-- > 0;) free_.push_back(BlockId{i});
 }
 
 std::optional<BlockId> BlockPool::allocate() {
-  if (free_.empty() && idle_.empty()) return std::nullopt;
-  if (free_.empty()) keep_no_more(idle_.front());
+  if (free_blocks() == 0) return std::nullopt;
+  if (free_.empty()) keep_no_more(has_spare() ? idle_spare_.front() : idle_.front());
   const BlockId block = free_.back();
   free_.pop_back();
   references_[index(block)] = 1;
@@ -20,24 +20,29 @@ std::optional<BlockId> BlockPool::allocate() {
 }
 
 void BlockPool::add_reference(BlockId block) {
-  if (references_[index(block)]++ == 0) idle_.erase(idle_at_[index(block)]);
+  if (references_[index(block)]++ == 0) idle_of(block).erase(idle_at_[index(block)]);
 }
 
 void BlockPool::release(BlockId block) {
   if (--references_[index(block)] > 0) return;
   if (kept(block)) {
-    idle_at_[index(block)] = idle_.insert(idle_.end(), block);
+    std::list<BlockId>& idle = idle_of(block);
+    idle_at_[index(block)] = idle.insert(idle.end(), block);
   } else {
     free_.push_back(block);
   }
 }
 
+void BlockPool::keep(BlockId block, bool spare) {
+  kept_[index(block)] = spare ? Kept::kSpare : Kept::kYes;
+}
+
 void BlockPool::keep_no_more(BlockId block) {
   if (kept(block) && references(block) == 0) {
-    idle_.erase(idle_at_[index(block)]);
+    idle_of(block).erase(idle_at_[index(block)]);
     free_.push_back(block);
   }
-  kept_[index(block)] = false;
+  kept_[index(block)] = Kept::kNo;
 }
 
 Status BlockPool::check(std::span<const std::int32_t> expected_references) const {
@@ -54,6 +59,7 @@ Status BlockPool::check(std::span<const std::int32_t> expected_references) const
   };
   for (const BlockId block : free_) STRATA_TRY(see(block, false));
   for (const BlockId block : idle_) STRATA_TRY(see(block, true));
+  for (const BlockId block : idle_spare_) STRATA_TRY(see(block, true));
   for (std::size_t i = 0; i < references_.size(); ++i) {
     if (references_[i] != expected_references[i]) {
       return internal_error("block {} counts {} references, tables hold {}", i, references_[i],

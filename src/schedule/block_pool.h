@@ -19,7 +19,8 @@ class BlockPool {
 
   // A block with one reference, or nothing when all are in use. Of the free ones the block released
   // last comes first; blocks never used come in ascending order. Without a free one, the kept block
-  // that has been without a reference for longest; it is kept no more.
+  // that has been without a reference for longest, one of the spare ones if there is any; it is
+  // kept no more.
   std::optional<BlockId> allocate();
 
   // REQUIRES: the block has a reference, or is kept.
@@ -28,10 +29,12 @@ class BlockPool {
   void release(BlockId block);
 
   // A kept block that loses its last reference is not free, but one of those that allocate() takes
-  // when no other is left.
-  void keep(BlockId block) { kept_[index(block)] = true; }
+  // when no other is left, and of these the `spare` ones first. REQUIRES: the block has a
+  // reference.
+  void keep(BlockId block, bool spare = false);
   void keep_no_more(BlockId block);
-  bool kept(BlockId block) const { return kept_[index(block)]; }
+  bool kept(BlockId block) const { return kept_[index(block)] != Kept::kNo; }
+  bool spare(BlockId block) const { return kept_[index(block)] == Kept::kSpare; }
 
   std::int32_t references(BlockId block) const { return references_[index(block)]; }
   std::int32_t blocks() const { return static_cast<std::int32_t>(references_.size()); }
@@ -39,8 +42,12 @@ class BlockPool {
   std::int32_t free_blocks() const {
     return static_cast<std::int32_t>(free_.size()) + idle_blocks();
   }
-  std::int32_t idle_blocks() const { return static_cast<std::int32_t>(idle_.size()); }
-  // Kept blocks without a reference, the next to be taken first.
+  std::int32_t idle_blocks() const {
+    return static_cast<std::int32_t>(idle_.size() + idle_spare_.size());
+  }
+  // Whether allocate() gives one without taking a kept block that is not spare.
+  bool has_spare() const { return !free_.empty() || !idle_spare_.empty(); }
+  // Kept blocks without a reference but for the spare ones, the next to be taken first.
   const std::list<BlockId>& idle() const { return idle_; }
 
   // Whether the counts are these (one per block), the free list holds exactly the others that are
@@ -48,12 +55,16 @@ class BlockPool {
   Status check(std::span<const std::int32_t> expected_references) const;
 
  private:
+  enum class Kept : std::uint8_t { kNo, kSpare, kYes };
+
   static std::size_t index(BlockId block) { return static_cast<std::size_t>(block.value); }
+  // Where the block is while it is idle.
+  std::list<BlockId>& idle_of(BlockId block) { return spare(block) ? idle_spare_ : idle_; }
 
   std::vector<std::int32_t> references_;
-  std::vector<bool> kept_;
+  std::vector<Kept> kept_;
   std::vector<BlockId> free_;  // the next to hand out is last
-  std::list<BlockId> idle_;
+  std::list<BlockId> idle_, idle_spare_;
   std::vector<std::list<BlockId>::iterator> idle_at_;  // by block, where it is idle
 };
 

@@ -304,7 +304,7 @@ void Scheduler::keep_prefix(Sequence& sequence) {
   if (!blocks_.has_states() || full == 0 || sequence.computed % tokens != 0) return;
   if (sequence.firm() - sequence.computed > tokens) {
     if (config_.state_tokens > 0 && sequence.computed % config_.state_tokens == 0)
-      blocks_.save_states(sequence.blocks, prefix);
+      blocks_.save_states(sequence.blocks, prefix, true);
     return;
   }
   if (sequence.first_states == 0) {
@@ -315,7 +315,7 @@ void Scheduler::keep_prefix(Sequence& sequence) {
           sequence.prefix(static_cast<std::size_t>(sequence.last_states / tokens)));
     sequence.last_states = sequence.computed;
   }
-  blocks_.save_states(sequence.blocks, prefix);
+  blocks_.save_states(sequence.blocks, prefix, false);
 }
 
 }  // namespace strata

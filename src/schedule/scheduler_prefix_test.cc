@@ -266,6 +266,28 @@ TEST_F(SchedulerPrefix, StatesWithinAPromptServeThoseThatBeginLikeIt) {
   EXPECT_EQ(run(joined(count_from(0, 30), {99})), 31 - 28);
 }
 
+TEST_F(SchedulerPrefix, ALongPromptTakesNoPlaceOfTheTurnsOfOthers) {
+  make({.groups = {{4, 1'000, 0}, {kEveryPosition, 12, 0}}, .state_tokens = 8});
+  const auto turn = [](int client) {
+    return joined(count_from(100 * client, 9), std::vector<TokenId>(8, kGenerated));
+  };
+  for (int client = 0; client < 4; ++client) run(count_from(100 * client, 9), 8);
+  EXPECT_EQ(cached_blocks(1), 8) << "ends of four prompts and answers";
+  const std::vector<TokenId> cold = count_from(1'000, 400);
+  EXPECT_EQ(run(cold), 400);
+  EXPECT_EQ(scheduler_->stats().preemptions, 0);
+  EXPECT_EQ(run(joined(cold, {99})), 1) << "its own end is there";
+  for (int client = 0; client < 4; ++client) EXPECT_EQ(run(turn(client)), 1) << client;
+}
+
+TEST_F(SchedulerPrefix, AStateWithinAPromptThatServedOnceStaysAsTheOthersDo) {
+  make({.groups = {{4, 1'000, 0}, {kEveryPosition, 6, 0}}, .state_tokens = 8});
+  run(count_from(0, 30));
+  EXPECT_EQ(run(joined(count_from(0, 8), {98, 97})), 2) << "from the state at 8";
+  run(count_from(1'000, 400));
+  EXPECT_EQ(run(joined(count_from(0, 8), {96})), 1);
+}
+
 TEST_F(SchedulerPrefix, StatesAreSavedInBlocksThatNobodyNeeds) {
   make({.groups = {{kEveryPosition, 3, 0}}});
   for (int i = 0; i < 6; ++i) run(count_from(100 * i, 9), 8);
