@@ -146,6 +146,14 @@ class Answers(Dialect):
         self.assertEqual(self.both_ways(grammar=exactly("aé\U0001F60A"), max_tokens=20)[0],
                          {"content": "aé\U0001F60A"})
 
+    def test_bytes_that_are_no_text_end_no_answer(self):
+        halves = [token for token in range(512) if self.server.post(
+            "/detokenize", {"tokens": [token]}).json()["content"] == "\ufffd"]
+        self.assertGreaterEqual(len(halves), 128)
+        for token in halves[::16]:
+            message, reason = self.both_ways(logit_bias={str(token): 100}, max_tokens=6)
+            self.assertEqual((set(message["content"]), reason), ({"\ufffd"}, "length"), token)
+
     def test_wild_sampling_ends_no_answer_and_no_server(self):
         for seed in range(8):
             body = self.chat(temperature=100, top_k=0, top_p=1, min_p=0, seed=seed, max_tokens=80)
