@@ -63,6 +63,23 @@ bool holds_all(std::string_view text, std::initializer_list<std::string_view> pi
   return std::ranges::all_of(pieces, [&](std::string_view piece) { return holds(text, piece); });
 }
 
+json::value* member(json::value* value, std::string_view key) {
+  json::object* fields = value != nullptr ? value->if_object() : nullptr;
+  return fields != nullptr ? fields->if_contains(key) : nullptr;
+}
+
+// What a client may leave out of a tool.
+void complete_tool(json::value& tool) {
+  json::value* const function = member(&tool, "function");
+  if (function == nullptr || !function->is_object()) return;
+  const auto put = [&](std::string_view key, json::value missing) {
+    json::value& value = function->get_object()[key];
+    if (value.is_null()) value = std::move(missing);
+  };
+  put("description", "");
+  put("parameters", json::object{{"type", "object"}, {"properties", json::object{}}});
+}
+
 void put_token(json::object& out, std::string_view name, const std::string& text) {
   if (!text.empty()) out[name] = text;
 }
@@ -163,6 +180,18 @@ bool ChatTemplate::probe_null_content() const {
   return holds(text, kLeak) && (!holds(text, "None") || holds(render(""), "None"));
 }
 
+// Whether a tool with nothing but a name makes it fail, and a completed one does not.
+bool ChatTemplate::probe_whole_tools() const {
+  json::value tool =
+      json::object{{"type", "function"}, {"function", json::object{{"name", kLeak}}}};
+  const auto render = [&] {
+    return probe_render({message("user", kNeedle)}, ChatInputs{{"tools", json::array{tool}}});
+  };
+  const std::string bare = render();
+  complete_tool(tool);
+  return bare.empty() && !render().empty();
+}
+
 // Finds out by a conversation with a call of a tool, and where the template does not write that,
 // by what it says of the form of calls.
 void ChatTemplate::probe_tools(std::string_view source) {
@@ -198,6 +227,7 @@ void ChatTemplate::probe(std::string_view source) {
   takes_parts_ = holds(parts, kNeedle) && !holds(parts, kLeak);
   needs_parts_ = takes_parts_ && !holds(plain, kNeedle);
   takes_null_content_ = probe_null_content();
+  needs_whole_tools_ = probe_whole_tools();
   probe_tools(source);
 
   for (const auto& [open, close] : kThinkingTags) {
@@ -217,10 +247,6 @@ void ChatTemplate::probe(std::string_view source) {
 }
 
 void ChatTemplate::adapt_call(json::value& call) const {
-  const auto member = [](json::value* value, std::string_view key) {
-    json::object* fields = value != nullptr ? value->if_object() : nullptr;
-    return fields != nullptr ? fields->if_contains(key) : nullptr;
-  };
   json::value* arguments = member(member(&call, "function"), "arguments");
   if (arguments == nullptr) return;
   if (needs_argument_text_ && arguments->is_object()) {
@@ -265,6 +291,9 @@ Result<std::vector<RenderedSpan>> ChatTemplate::render(const ChatInputs& inputs)
     if (!message.is_object()) return invalid_argument("every message must be an object");
     STRATA_TRY(adapt_message(message.get_object()));
   }
+  if (json::value* tools = adapted.if_contains("tools");
+      needs_whole_tools_ && tools != nullptr && tools->is_array())
+    for (json::value& tool : tools->get_array()) complete_tool(tool);
   return render_verbatim(adapted);
 }
 

@@ -43,8 +43,9 @@ class ChatTemplate {
   // Renders `inputs` as the engine does: an empty list of tools counts as none; message parts are
   // joined for a template that takes only text; null content becomes empty where the template
   // would print or trip over it; arguments of calls are objects or strings as the template wants
-  // them; developers are systems to a template that does not know them. Fails with the template's
-  // own message where it refuses.
+  // them; tools have a description and parameters, if empty ones, for a template that needs both;
+  // developers are systems to a template that does not know them. Fails with the template's own
+  // message where it refuses.
   Result<std::vector<RenderedSpan>> render(const ChatInputs& inputs) const;
   // Renders `inputs` as they are, as Python's jinja2 would.
   Result<std::vector<RenderedSpan>> render_verbatim(const ChatInputs& inputs) const;
@@ -66,6 +67,7 @@ class ChatTemplate {
   // The text of a conversation with the given messages; empty where the template refuses it.
   std::string probe_render(boost::json::array messages, const ChatInputs& more = {}) const;
   bool probe_null_content() const;
+  bool probe_whole_tools() const;
   void probe_tools(std::string_view source);
   void adapt_call(boost::json::value& call) const;
   Status adapt_message(boost::json::object& message) const;
@@ -77,6 +79,7 @@ class ChatTemplate {
   bool takes_null_content_ = false;  // beside tool calls
   bool takes_developer_ = false;
   bool needs_argument_text_ = false;  // arguments as strings, not objects
+  bool needs_whole_tools_ = false;    // whatever a client may leave out of a tool
   ToolStyle tool_style_ = ToolStyle::kNone;
   ThinkingSupport thinking_;
 };

@@ -233,6 +233,28 @@ TEST_F(ModelTemplates, KnowHowTheirModelsThink) {
   EXPECT_TRUE(qwq.opens_thinking(*prompt));
 }
 
+TEST_F(ModelTemplates, TakeToolsOfWhichAClientTellsNothingButTheName) {
+  for (const std::string name :
+       {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use.jinja",
+        "NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use.jinja", "Apertus-8B-Instruct.jinja",
+        "CohereForAI-c4ai-command-r-plus-tool_use.jinja", "Qwen3-Coder.jinja",
+        "Qwen-Qwen3-0.6B.jinja", "meta-llama-Llama-3.1-8B-Instruct.jinja"})
+    for (const char* const rest :
+         {"", R"(, "description": null, "parameters": null)", R"(, "description": "D")"}) {
+      const std::string text = text_of(load(name), fmt::format(R"({{"now": "2026-03-14",
+          "messages": [{{"role": "user", "content": "hi"}}],
+          "tools": [{{"type": "function", "function": {{"name": "only_named"{}}}}}]}})",
+                                                               rest));
+      EXPECT_NE(text.find("only_named"), std::string::npos) << name << rest;
+    }
+}
+
+TEST(ChatTemplate, GivesToolsAsTheyAreToTemplatesThatTakeThem) {
+  EXPECT_EQ(text_of(make("{% for t in tools %}{{ t | tojson }}{% endfor %}"),
+                    R"({"messages": [], "tools": [{"function": {"name": "f"}}]})"),
+            R"({"function": {"name": "f"}})");
+}
+
 TEST_F(ModelTemplates, RefuseTwoUserTurnsWithTheirOwnMessage) {
   const std::string text = text_of(load("mistralai-Mistral-Nemo-Instruct-2407.jinja"),
                                    R"({"messages": [{"role": "user", "content": "one"},

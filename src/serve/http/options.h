@@ -29,7 +29,7 @@ struct ServerOptions {
   std::chrono::milliseconds write_timeout{30'000};  // without taking a byte of what waits for it
 
   Bytes stream_buffer_bytes = 4 * kMiB;  // a stream whose client is further behind is dropped
-  std::chrono::milliseconds keep_alive_interval{10'000};
+  std::chrono::milliseconds keep_alive_interval{8'000};
 
   int workers = 2;  // threads that call the handler
 
