@@ -1,5 +1,7 @@
 #include "serve/call_constraint.h"
 
+#include <algorithm>
+
 #include "base/ascii.h"
 
 namespace strata::serve {
@@ -19,17 +21,16 @@ Result<std::span<const std::uint64_t>> CallConstraint::allowed() {
 void CallConstraint::advance(TokenId token) {
   const TokenTable& table = *masks_->table();
   if (!table.contains(token) || table.is_end(token)) return;
-  if (!call_) {
+  if (call_)
+    call_->read(table.bytes(token));
+  else
     for (const char byte : table.bytes(token)) read(byte);
-  } else if (call_->read(table.bytes(token)) && call_->matcher().ended()) {
-    call_.reset();
-  }
 }
 
 void CallConstraint::read(char byte) {
   if (!call_) return read_free(byte);
   // A token that holds the trigger may go on as no call does.
-  if (!call_->read({&byte, 1}) || call_->matcher().ended()) call_.reset();
+  if (!call_->read({&byte, 1})) call_.reset();
 }
 
 void CallConstraint::read_free(char byte) {
@@ -39,20 +40,25 @@ void CallConstraint::read_free(char byte) {
   if (tagged && (in_thinking_ || (at_start_ && is_blank(text_before(tag))))) {
     in_thinking_ = !in_thinking_;
     text_.clear();
-  } else if (!in_thinking_ && text_.ends_with(start_.trigger) && may_start()) {
+    return;
+  }
+  const auto trigger = std::ranges::find_if(start_.triggers, [&](const auto& each) {
+    return !in_thinking_ && text_.ends_with(each.text) && may_start(each.text);
+  });
+  if (trigger != start_.triggers.end()) {
     text_.clear();
     call_.emplace(masks_);
-    if (!call_->read(start_.trigger)) call_.reset();
+    if (!call_->read(trigger->begin)) call_.reset();
   } else if (text_.size() > kMostFreeText) {
     text_.erase(0, text_.size() - kMostFreeText / 2);
     at_start_ = in_thinking_;
   }
 }
 
-bool CallConstraint::may_start() const {
+bool CallConstraint::may_start(std::string_view trigger) const {
   if (!start_.only_at_start) return true;
   if (!at_start_) return false;
-  std::string_view before = trimmed(text_before(start_.trigger));
+  std::string_view before = trimmed(text_before(trigger));
   if (before.starts_with(start_.prefix)) before.remove_prefix(start_.prefix.size());
   return is_blank(before);
 }

@@ -1,4 +1,4 @@
-// Leaves an answer free until it starts a tool call, and holds the call to its grammar.
+// Leaves an answer free until it starts a tool call, and holds what follows to the calls' grammar.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,13 @@
 
 #include "grammar/grammar_constraint.h"
 #include "text/reasoning.h"
+#include "text/tool_calls.h"
 
 namespace strata::serve {
 
 struct CallStart {
-  std::string trigger;         // with which every text of the grammar begins
-  bool only_at_start = false;  // elsewhere the trigger is text
+  std::vector<ToolGrammar::Trigger> triggers;  // every text of the grammar begins as one
+  bool only_at_start = false;                  // elsewhere a trigger is text
   std::string prefix = {};     // what may stand before it there, besides white space
   ThinkingTags thinking = {};  // no call starts in such a block; empty: there are none
   bool in_thinking = false;    // the prompt ends in one
@@ -21,7 +22,7 @@ struct CallStart {
 
 class CallConstraint final : public Constraint {
  public:
-  // `masks`: of the grammar of one call, its start included.
+  // `masks`: of the grammar of calls, the start included.
   CallConstraint(std::shared_ptr<TokenMasks> masks, CallStart start)
       : masks_(std::move(masks)), start_(std::move(start)), in_thinking_(start_.in_thinking) {}
 
@@ -35,7 +36,7 @@ class CallConstraint final : public Constraint {
  private:
   void read(char byte);
   void read_free(char byte);
-  bool may_start() const;
+  bool may_start(std::string_view trigger) const;
   std::string_view text_before(std::string_view tag) const;
 
   std::shared_ptr<TokenMasks> masks_;

@@ -23,9 +23,10 @@ std::shared_ptr<const TokenTable> bytes_table() {
 }
 
 CallConstraint constraint(CallStart start) {
-  return CallConstraint(
-      std::make_shared<TokenMasks>(gbnf(R"(root ::= "<t>" [ab] "</t>")"), bytes_table()),
-      std::move(start));
+  return CallConstraint(std::make_shared<TokenMasks>(gbnf(R"(root ::= call ("\n" call)*
+                                           call ::= "<t>" [ab] "</t>")"),
+                                                     bytes_table()),
+                        std::move(start));
 }
 
 void say(CallConstraint& constraint, std::string_view text) {
@@ -36,8 +37,8 @@ std::vector<TokenId> allowed(CallConstraint& constraint) {
   return strata::testing::tokens_of(*constraint.allowed());
 }
 
-TEST(CallConstraint, HoldsCallsFromTheirTriggerToTheirEnd) {
-  CallConstraint calls = constraint({.trigger = "<t>"});
+TEST(CallConstraint, HoldsCallsFromTheirTriggerOn) {
+  CallConstraint calls = constraint({.triggers = {{"<t>", "<t>"}}});
   EXPECT_TRUE(is_free(calls));
   say(calls, "Let me see <t");
   EXPECT_TRUE(is_free(calls));
@@ -45,14 +46,21 @@ TEST(CallConstraint, HoldsCallsFromTheirTriggerToTheirEnd) {
   EXPECT_EQ(allowed(calls), (std::vector<TokenId>{'a', 'b'}));
   say(calls, "a");
   EXPECT_EQ(allowed(calls), (std::vector<TokenId>{'<'}));
+  // Behind a call comes another or nothing.
   say(calls, "</t>");
-  EXPECT_TRUE(is_free(calls));
+  EXPECT_EQ(allowed(calls), (std::vector<TokenId>{'\n', kEnd}));
   say(calls, "\n<t>");
-  EXPECT_FALSE(is_free(calls));
+  EXPECT_EQ(allowed(calls), (std::vector<TokenId>{'a', 'b'}));
+}
+
+TEST(CallConstraint, ATriggerMayStandForMore) {
+  CallConstraint calls = constraint({.triggers = {{"<t>", "<t>"}, {"[", "<t>"}}});
+  say(calls, "so [");
+  EXPECT_EQ(allowed(calls), (std::vector<TokenId>{'a', 'b'}));
 }
 
 TEST(CallConstraint, GoesItsOwnWayInEachChoice) {
-  CallConstraint calls = constraint({.trigger = "<t>"});
+  CallConstraint calls = constraint({.triggers = {{"<t>", "<t>"}}});
   say(calls, "<t");
   const auto other = calls.clone();
   say(calls, ">");
@@ -63,13 +71,14 @@ TEST(CallConstraint, GoesItsOwnWayInEachChoice) {
 }
 
 TEST(CallConstraint, LeavesThinkingFree) {
-  CallConstraint calls = constraint({.trigger = "<t>", .thinking = {"<think>", "</think>"}});
+  CallConstraint calls =
+      constraint({.triggers = {{"<t>", "<t>"}}, .thinking = {"<think>", "</think>"}});
   say(calls, "\n<think>maybe <t>");
   EXPECT_TRUE(is_free(calls));
   say(calls, "</think>\n<t>");
   EXPECT_FALSE(is_free(calls));
-  CallConstraint opened =
-      constraint({.trigger = "<t>", .thinking = {"<think>", "</think>"}, .in_thinking = true});
+  CallConstraint opened = constraint(
+      {.triggers = {{"<t>", "<t>"}}, .thinking = {"<think>", "</think>"}, .in_thinking = true});
   say(opened, "<t>");
   EXPECT_TRUE(is_free(opened));
   say(opened, "</think><t>");
@@ -77,13 +86,14 @@ TEST(CallConstraint, LeavesThinkingFree) {
 }
 
 TEST(CallConstraint, TakesTagsInTheAnswerAsText) {
-  CallConstraint calls = constraint({.trigger = "<t>", .thinking = {"<think>", "</think>"}});
+  CallConstraint calls =
+      constraint({.triggers = {{"<t>", "<t>"}}, .thinking = {"<think>", "</think>"}});
   say(calls, "so <think> <t>");
   EXPECT_FALSE(is_free(calls));
 }
 
 TEST(CallConstraint, MayStartOnlyAtTheStart) {
-  const CallStart start{.trigger = "<t>", .only_at_start = true, .prefix = "<py>"};
+  const CallStart start{.triggers = {{"<t>", "<t>"}}, .only_at_start = true, .prefix = "<py>"};
   for (const char* const text : {"<t>", " \n<t>", "<py><t>", "\n<py> <t>"}) {
     CallConstraint calls = constraint(start);
     say(calls, text);
@@ -98,7 +108,7 @@ TEST(CallConstraint, MayStartOnlyAtTheStart) {
 }
 
 TEST(CallConstraint, LetsGoOfWhatIsNoCall) {
-  CallConstraint calls = constraint({.trigger = "<t>"});
+  CallConstraint calls = constraint({.triggers = {{"<t>", "<t>"}}});
   calls.advance(kTagAndMore);
   EXPECT_TRUE(is_free(calls));
   say(calls, "<t>");
@@ -106,7 +116,7 @@ TEST(CallConstraint, LetsGoOfWhatIsNoCall) {
 }
 
 TEST(CallConstraint, IgnoresEndsAndUnknownTokens) {
-  CallConstraint calls = constraint({.trigger = "<t>"});
+  CallConstraint calls = constraint({.triggers = {{"<t>", "<t>"}}});
   calls.advance(kEnd);
   calls.advance(-1);
   calls.advance(99'999);

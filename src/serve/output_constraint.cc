@@ -204,9 +204,8 @@ Answer<std::shared_ptr<const Constraint>> constraint_of(const ServedModel& model
   if (chat && (starts_thinking || generation.think.value_or(true)))
     thinking = model.chat()->thinking().tags;
   if (tools && !required && format.kind == Kind::kText) {
-    CallStart start{tools->trigger, style == ToolStyle::kLlama, std::string(kPythonTag), thinking,
+    CallStart start{tools->triggers, style == ToolStyle::kLlama, std::string(kPythonTag), thinking,
                     starts_thinking};
-    tools->repeats = false;
     const OutputFormat any;
     auto masks = masks_of(model, {any, std::move(tools), {}, false});
     if (masks.ok())

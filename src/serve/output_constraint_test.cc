@@ -221,6 +221,38 @@ TEST_F(OutputConstraint, LeavesCallsFreeToComeButNotFreeInForm) {
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("the tool odd")));
 }
 
+TEST_F(OutputConstraint, LetsNothingBehindCallsButCalls) {
+  struct Style {
+    std::string_view calls, call, separator;
+  };
+  for (const Style& style :
+       {Style{kHermesCalls, "<tool_call>\n{\"name\": \"g\", \"arguments\": {}}\n</tool_call>",
+              "\n"},
+        Style{kLlamaCalls, "{\"name\": \"g\", \"parameters\": {}}", ""},
+        Style{kTaggedCalls, "<tool_call>\n<function=g>\n</function>\n</tool_call>", "\n"}}) {
+    use(style.calls);
+    Generation free = asking(kTools);
+    const std::string call(style.call);
+    EXPECT_EQ(way(free, call), call + ".");
+    EXPECT_EQ(way(free, call + "Well"), call);
+    if (style.separator.empty()) continue;
+    const std::string both = fmt::format("{}{}{}", call, style.separator, call);
+    EXPECT_EQ(way(free, both), both + ".");
+    free.parallel_tools = false;
+    EXPECT_EQ(way(free, both), call);
+  }
+}
+
+TEST_F(OutputConstraint, HoldsTaggedCallsThatLackTheOuterTag) {
+  use(kTaggedCalls);
+  const Generation free = asking(kTools);
+  EXPECT_EQ(way(free, "Well <function=f>\n</function>"), "Well <function=f>\n<");
+  const std::string call =
+      "<function=f>\n<parameter=city>\nRome\n</parameter>\n<parameter=days>\n3\n</parameter>\n"
+      "</function>\n</tool_call>";
+  EXPECT_EQ(way(free, call), call + ".");
+}
+
 TEST_F(OutputConstraint, LeavesACallPossibleBesideAFormat) {
   use(kHermesCalls);
   Generation generation = asking(kTools);

@@ -13,6 +13,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kMaxNameBytes = 128;
+constexpr const char* kBareCall = "{\"name\": \"";
 
 std::string_view without_space_behind(std::string_view text) {
   return text.substr(0, text.find_last_not_of(kJsonSpace) + 1);
@@ -178,15 +179,17 @@ ToolGrammar tool_grammar(ToolStyle style, const std::vector<Tool>& tools) {
     case ToolStyle::kNone: return out;
     case ToolStyle::kHermes:
       out = json_grammar(tools, "<tool_call>\n", "arguments", "\n</tool_call>");
-      out.trigger = kCallTag;
+      out.triggers = {{std::string(kCallTag), std::string(kCallTag)}};
       break;
     case ToolStyle::kLlama:
       out = json_grammar(tools, "", "parameters", "");
-      out.trigger = "{\"name\": \"";
+      out.triggers = {{kBareCall, kBareCall}};
       return out;
     case ToolStyle::kFunctionTags:
       out = tagged_grammar(tools);
-      out.trigger = kCallTag;
+      // Models leave out the outer tag at times.
+      out.triggers = {{std::string(kCallTag), std::string(kCallTag)},
+                      {std::string(kFunctionTag), fmt::format("{}\n{}", kCallTag, kFunctionTag)}};
       break;
   }
   out.separator = "\n";

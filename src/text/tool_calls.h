@@ -61,9 +61,12 @@ struct ToolGrammar {
   std::vector<Call> calls;
   std::string separator;
   bool repeats = false;
-  // Where calls are free to come, a constraint starts behind this text, with which every
-  // Call::begin starts.
-  std::string trigger;
+  // Where calls are free to come, a constraint starts behind one of these texts.
+  struct Trigger {
+    std::string text;
+    std::string begin;  // what it stands for, with which every Call::begin starts
+  };
+  std::vector<Trigger> triggers;
 };
 // REQUIRES: `style` is not kNone.
 ToolGrammar tool_grammar(ToolStyle style, const std::vector<Tool>& tools);

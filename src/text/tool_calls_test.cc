@@ -93,7 +93,10 @@ TEST(ToolGrammars, GiveWhatTheParserReads) {
     EXPECT_EQ(grammar.repeats, style != ToolStyle::kLlama);
     std::string text;
     for (const ToolGrammar::Call& call : grammar.calls) {
-      EXPECT_TRUE(call.begin.starts_with(grammar.trigger)) << call.begin;
+      for (const ToolGrammar::Trigger& trigger : grammar.triggers) {
+        EXPECT_TRUE(call.begin.starts_with(trigger.begin)) << call.begin;
+        EXPECT_TRUE(trigger.begin.ends_with(trigger.text)) << trigger.text;
+      }
       text += (text.empty() ? "" : grammar.separator) +
               write_call(call, R"({"city": "Oslo", "days": 2})");
     }
