@@ -324,6 +324,11 @@ const CLI::App* add_bench_serve(CLI::App& bench, int& exit_code) {
   const auto options = std::make_shared<Options>();
   CLI::App* command =
       bench.add_subcommand("serve", "Measure how a server of the OpenAI protocol answers many");
+  command->footer(
+      "Reported, with percentiles: ttft, from a request to its first token; itl, from one token "
+      "of\n"
+      "an answer to the next; tpot, the time per token behind the first; e2e, to the end of the\n"
+      "answer; tokens per second of all together; and the share of requests within --good.");
   add_target(*command, options->target);
   add_load(*command, *options);
   add_agents(*command, *options);

@@ -40,12 +40,8 @@ Status read_address(CLI::App& command) {
   return read_environment(command, {"host", "port", "api-keys"});
 }
 
-// Where a server that listens on this address can be reached.
 std::string url_of(const ServerAddress& address) {
-  const bool any = address.host == "0.0.0.0" || address.host == "::";
-  const std::string host = any ? "127.0.0.1" : address.host;
-  const bool six = host.find(':') != std::string::npos;
-  return fmt::format("http://{}{}{}:{}", six ? "[" : "", host, six ? "]" : "", address.port);
+  return apps::url_of(address.host, address.port);
 }
 
 std::string message_of(const json::value& answer, long status) {

@@ -59,6 +59,10 @@ Result<ModelFile> file_of(const std::string& path, const std::string& name) {
   if (!formats.empty())
     file.quantization =
         std::ranges::max_element(formats, {}, [](const auto& of) { return of.second; })->first;
+  if (const auto* context = all.if_contains("context_length"); context && context->is_number()) {
+    boost::system::error_code error;
+    file.context = context->to_number<std::int32_t>(error);
+  }
   file.architecture = std::string(manifest.architecture());
   STRATA_ASSIGN(file.digest, model_digest(path));
   std::error_code error;
@@ -77,17 +81,24 @@ Result<std::vector<ModelFile>> configured_files(const std::vector<std::string>& 
     const std::size_t equals = each.find('=');
     const bool named = equals != std::string::npos && !fs::exists(each);
     const std::string model = named ? each.substr(equals + 1) : each;
-    STRATA_ASSIGN(const std::string path, find_model(model));
-    const std::string name = named ? each.substr(0, equals) : fs::path(path).stem().string();
+    const auto path = find_model(model);
+    const std::string name =
+        named || !path.ok() ? each.substr(0, equals) : fs::path(*path).stem().string();
     if (name.empty()) return invalid_argument("'{}' names no model", printable(each));
     const bool taken = std::ranges::any_of(
         files, [&](const auto& f) { return lower_case(f.name) == lower_case(name); });
     if (taken)
       return invalid_argument("two models are called {}; say NAME={} for one of them",
                               printable(name), printable(model));
-    STRATA_ASSIGN(ModelFile file, file_of(path, replace_invalid_utf8(name)));
-    files.push_back(std::move(file));
+    auto file = path.ok() ? file_of(*path, replace_invalid_utf8(name)) : path.status();
+    if (file.ok()) {
+      files.push_back(std::move(*file));
+    } else {
+      if (models.size() == 1) return file.status();
+      say("warning: not served: {}\n", printable(file.status().message(), 500));
+    }
   }
+  if (files.empty()) return invalid_argument("none of the {} models can be served", models.size());
   return files;
 }
 
@@ -97,6 +108,11 @@ Result<ModelFile> find_in_caches(const std::string& name) {
   auto chosen = choose_model(stored.models, name, Naming::kFull);
   if (chosen.status().code() == StatusCode::kNotFound)
     chosen = choose_model(stored.models, name, Naming::kShort);
+  if (chosen.status().code() == StatusCode::kNotFound)
+    return not_found(
+        "no model '{}' is served or in a cache here; clients name models by name, and "
+        "a file only where the server was started with it",
+        printable(name, 200));
   STRATA_TRY(chosen.status());
   return file_of(chosen->path, chosen->name);
 }
@@ -184,15 +200,15 @@ Result<int> run(const ServeOptions& options) {
                                useless = true;
                                ::kill(getpid(), SIGTERM);
                              });
+  http.methods = [&router](const std::string& path) { return router.methods(path); };
   STRATA_ASSIGN(const std::unique_ptr<http::Server> server,
                 http::Server::start(http, [&router](http::HttpRequest request,
                                                     std::shared_ptr<http::Exchange> exchange) {
                   router.handle(std::move(request), std::move(exchange));
                 }));
-  const std::string host = options.address.find(':') == std::string::npos
-                               ? options.address
-                               : "[" + options.address + "]";
-  print_addresses(fmt::format("http://{}:{}", host, server->port()), files, !http.api_keys.empty());
+  print_addresses(url_of(options.address, server->port()), files, !http.api_keys.empty());
+  if (is_any_address(options.address))
+    say("Other machines ask by a name of this one that --allow-host names, or by its address.\n\n");
   int signal = 0;
   sigwait(&signals, &signal);
   if (useless) return 1;
@@ -216,7 +232,10 @@ void add_serve(CLI::App& app, int& exit_code) {
   add_serve_options(*command, *options);
   set_action(*command, exit_code, [options, command]() -> Result<int> {
     STRATA_TRY(read_environment(*command));
+    warn_of_unknown_variables(*command);
     if (!options->config_file.empty()) STRATA_TRY(read_config(*command, options->config_file));
+    if (options->models.empty())
+      return invalid_argument("name a model to serve, as an argument or in `models` of --config");
     return run(*options);
   });
 }

@@ -1,6 +1,7 @@
 #include "serve_options.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -11,6 +12,7 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "options.h"
+#include "say.h"
 #include "serve/ollama_request.h"
 
 namespace strata::apps {
@@ -18,6 +20,7 @@ namespace {
 
 constexpr Bytes kMostFileBytes = kMiB;
 constexpr std::string_view kEnvironmentPrefix = "STRATA_SERVE_";
+constexpr const char* kModels = "models";  // what a file calls the arguments
 
 std::string environment_name(std::string_view option) {
   std::string name(kEnvironmentPrefix);
@@ -51,7 +54,8 @@ Status give(CLI::Option& option, const std::string& place, const std::vector<std
   const auto wrong = [&](std::string_view what) {
     return invalid_argument("{}: '{}' cannot be the value of {}: {}", place,
                             printable(fmt::format("{}", fmt::join(values, ", ")), 100),
-                            option.get_lnames().front(), what);
+                            option.get_lnames().empty() ? kModels : option.get_lnames().front(),
+                            what);
   };
   const std::string& first = values.empty() ? std::string() : values.front();
   const bool is_true = first == "true", is_false = first == "false";
@@ -69,6 +73,50 @@ Status give(CLI::Option& option, const std::string& place, const std::vector<std
     option.run_callback();
   } catch (const CLI::Error& error) {
     return wrong(expectation(option, error.what()));
+  }
+  return {};
+}
+
+// What of a line of TOML stands before its comment.
+std::string_view without_comment(std::string_view line) {
+  char quote = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (quote == 0 && line[i] == '#') return trimmed(line.substr(0, i));
+    if (quote == 0 && (line[i] == '"' || line[i] == '\''))
+      quote = line[i];
+    else if (line[i] == quote && (i == 0 || line[i - 1] != '\\'))
+      quote = 0;
+  }
+  return trimmed(line);
+}
+
+// What is wrong with a value; empty: nothing is.
+std::string_view trouble_of(std::string_view value) {
+  if (value.empty()) return "has no value behind its =";
+  const char first = value.front();
+  const bool closed = value.size() > 1 && value.back() == first;
+  if (first == '"' || first == '\'') return closed ? "" : "has a text whose quotes do not close";
+  if (first == '[') return value.back() == ']' ? "" : "has a list that does not close on its line";
+  const bool word = value == "true" || value == "false";
+  const bool number = value.find_first_not_of("0123456789+-._eE") == std::string_view::npos;
+  return word || number ? "" : "has a text without quotes";
+}
+
+// The library takes lines for what they are not. Tables, which no option needs, are refused later.
+Status check_toml(const std::string& path, std::string_view text) {
+  int number = 0;
+  for (const std::string_view raw : split(text, '\n')) {
+    ++number;
+    const std::string_view line = without_comment(trimmed(raw));
+    if (line.empty() || line.starts_with('[')) continue;
+    const std::size_t equals = line.find('=');
+    const std::string_view name = trimmed(line.substr(0, equals));
+    if (equals == std::string_view::npos || name.empty())
+      return invalid_argument("{}, line {}: '{}' is not of the form NAME = VALUE", printable(path),
+                              number, printable(line, 100));
+    if (const auto trouble = trouble_of(trimmed(line.substr(equals + 1))); !trouble.empty())
+      return invalid_argument("{}, line {}: {} {}", printable(path), number, printable(name, 100),
+                              trouble);
   }
   return {};
 }
@@ -142,11 +190,10 @@ void add_model_options(CLI::App& command, ServeOptions& options) {
 }  // namespace
 
 void add_serve_options(CLI::App& command, ServeOptions& options) {
-  command
-      .add_option("model", options.models,
-                  "GGUF files or names of cached models, also as NAME=MODEL; the first is loaded "
-                  "at once, others when asked for")
-      ->required();
+  command.add_option(
+      "model", options.models,
+      "GGUF files or names of cached models, also as NAME=MODEL; the first is loaded "
+      "at once, others when asked for");
   add_network_options(command, options);
   add_model_options(command, options);
   add_engine_options(command, options.engine);
@@ -180,7 +227,34 @@ Status read_environment(CLI::App& command, std::initializer_list<std::string_vie
   return {};
 }
 
+void warn_of_unknown_variables(const CLI::App& command) {
+  constexpr std::string_view kPrefix = "STRATA_";
+  std::set<std::string> known;
+  for (const CLI::Option* const option : command.get_options())
+    for (const std::string& name : option->get_lnames()) known.insert(environment_name(name));
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view variable(*entry);
+    const std::string name(variable.substr(0, variable.find('=')));
+    if (known.contains(name) || !name.starts_with(kPrefix)) continue;
+    const std::string meant = std::string(kEnvironmentPrefix) + name.substr(kPrefix.size());
+    if (known.contains(meant))
+      say("warning: {} has no effect; {} has\n", printable(name), meant);
+    else if (name.starts_with(kEnvironmentPrefix))
+      say("warning: {} has no effect: strata serve has no such option\n", printable(name, 100));
+  }
+}
+
+bool is_any_address(std::string_view address) { return address == "0.0.0.0" || address == "::"; }
+
+std::string url_of(const std::string& address, int port) {
+  const std::string host = is_any_address(address) ? "127.0.0.1" : address;
+  const bool six = host.find(':') != std::string::npos;
+  return fmt::format("http://{}{}{}:{}", six ? "[" : "", host, six ? "]" : "", port);
+}
+
 Status read_config(CLI::App& command, const std::string& path) {
+  STRATA_ASSIGN(const std::string text, read_lines_file(path));
+  STRATA_TRY(check_toml(path, text));
   std::vector<CLI::ConfigItem> items;
   try {
     items = command.get_config_formatter()->from_file(path);
@@ -189,8 +263,9 @@ Status read_config(CLI::App& command, const std::string& path) {
   }
   std::set<std::string> names;
   for (const CLI::ConfigItem& item : items) {
-    CLI::Option* const option = command.get_option_no_throw("--" + item.name);
-    if (!item.parents.empty() || option == nullptr || option->get_lnames().empty())
+    const bool models = item.name == kModels;
+    CLI::Option* const option = command.get_option_no_throw(models ? "model" : "--" + item.name);
+    if (!item.parents.empty() || option == nullptr || (option->get_lnames().empty() && !models))
       return invalid_argument("{}: strata serve has no option '{}'", printable(path),
                               printable(item.fullname(), 100));
     if (!names.insert(item.name).second)

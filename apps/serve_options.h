@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -32,16 +33,24 @@ struct ServeOptions {
   EngineOptions engine;
 };
 
-// Every option may also stand in the file of --config (TOML), and in the environment as
-// STRATA_SERVE_ and its name.
+// Every option may also stand in the file of --config (TOML), the models as `models`, and in the
+// environment as STRATA_SERVE_ and its name.
 void add_serve_options(CLI::App& command, ServeOptions& options);
 
 // Takes from the environment what the command line does not say. `names`: of these options alone,
 // where there are any.
 Status read_environment(CLI::App& command, std::initializer_list<std::string_view> names = {});
 
+// Says which STRATA_ variables look meant for the server and are no option of it.
+void warn_of_unknown_variables(const CLI::App& command);
+
 // Takes from the file of --config what neither the command line nor the environment says.
 Status read_config(CLI::App& command, const std::string& path);
+
+// Whether it stands for every address of the machine.
+bool is_any_address(std::string_view address);
+// Where a server that listens there can be reached from this machine.
+std::string url_of(const std::string& address, int port);
 
 // Reads the file of keys.
 Result<http::ServerOptions> http_options(const ServeOptions& options);

@@ -62,6 +62,7 @@ Status SchemaReader::no_support(const std::string& path, std::string_view what) 
 }
 
 Result<Id> SchemaReader::read() {
+  if (root_.is_bool() && !root_.get_bool()) return wrong("#", "false allows no value at all");
   STRATA_ASSIGN(const Id id, read_schema(root_, "#", 0));
   while (!pending_.empty()) {
     const auto [pointer, rule] = pending_.back();
@@ -262,6 +263,10 @@ Result<Id> SchemaReader::read_constants(const object& schema, const std::string&
                          std::ranges::find(listed->get_array(), v) != listed->get_array().end();
     if (typed && in_list) ways.push_back(json_.constant(v));
   }
+  if (ways.empty() && constant == nullptr)
+    return wrong(path + "/enum", values.empty() ? "the list is empty, so that no value fits"
+                                                : "no value of the list is of the type");
+  if (ways.empty()) return wrong(path + "/const", "the value is not what the schema allows");
   return builder_.choice(std::move(ways));
 }
 

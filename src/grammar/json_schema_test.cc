@@ -192,9 +192,11 @@ TEST(JsonSchema, ConstantsAndEnumsAreWrittenAsJson) {
                {"2", "\"a\"", "[]"});
   expect_texts(R"({"type":"string","enum":["a",1]})", {"\"a\""}, {"1"});
   expect_texts(R"({"const":"x","enum":["x","y"]})", {"\"x\""}, {"\"y\""});
-  expect_refusal(R"({"enum":[]})", "the schema, # matches no text");
+  expect_refusal(R"({"enum":[]})", "the schema, #/enum: the list is empty");
+  expect_refusal(R"({"type":"string","enum":[1]})", "#/enum: no value of the list");
+  expect_refusal(R"({"type":"string","const":1})", "#/const: the value");
   expect_refusal(R"({"properties":{"a":{"items":{"enum":[]},"minItems":1}},"required":["a"]})",
-                 "the schema, #/properties/a/items matches no text");
+                 "the schema, #/properties/a/items/enum: the list is empty");
   expect_refusal(R"({"enum":"a"})", "#/enum");
 }
 
@@ -247,7 +249,7 @@ TEST(JsonSchema, WhatIsNoSchemaIsRefusedWithItsPlace) {
                  "\"b\"");
   expect_refusal(R"({"anyOf":[]})", "#/anyOf");
   expect_refusal("5", "a schema must be");
-  expect_refusal("false", "never comes to an end");
+  expect_refusal("false", "the schema, #: false allows no value");
 }
 
 TEST(JsonSchema, KeywordsThatConstrainAreNeverIgnored) {

@@ -314,7 +314,7 @@ Result<Grammar> GrammarCompiler::compile(RuleId root) {
   STRATA_TRY(refuse_left_recursion());
   productive_ = holds(Property::kProductive);
   if (!productive_[builder_.rules_[root].expression])
-    return invalid_argument("{} matches no text, as it never comes to an end",
+    return invalid_argument("{} matches no text: it allows nothing, or never comes to an end",
                             builder_.rules_[endless_rule(root)].name);
   choose_inlined();
   STRATA_ASSIGN(Automaton automaton, Lowering(*this).lower_rules(root));

@@ -164,8 +164,8 @@ void AnswerStream::on_finish(std::int32_t index, FinishReason reason, const Stat
 
 void AnswerStream::refuse(const Status& status, http::EventBatch& batch) {
   ClientStream client(setup_.exchange, batch);
-  setup_.writer->fail(Refusal(status), client);
   if (!over_) close(RequestEnd::kFailed);
+  setup_.writer->fail(Refusal(status), client);
 }
 
 void AnswerStream::end_choice(std::int32_t index, FinishReason reason, ClientStream& client) {
@@ -194,9 +194,9 @@ void AnswerStream::end_if_all(Clock::time_point time, ClientStream& client) {
 
 void AnswerStream::fail(const Refusal& refusal, ClientStream& client) {
   if (over_) return;
-  const bool gone = setup_.exchange->closed();
+  // Counted before the client can know.
+  close(setup_.exchange->closed() ? RequestEnd::kDisconnected : RequestEnd::kFailed);
   setup_.writer->fail(refusal, client);
-  close(gone ? RequestEnd::kDisconnected : RequestEnd::kFailed);
 }
 
 void AnswerStream::count(const Choice& choice, RequestEnd end) {

@@ -8,6 +8,8 @@
 namespace strata::serve {
 namespace {
 
+constexpr std::size_t kMostStops = 64;
+
 constexpr Shape kCalledFunction{{{"name"}, {"arguments"}}, true};
 constexpr Shape kCall{{{"id"}, {"type"}, {"index"}, {"function", &kCalledFunction}}, true};
 constexpr Shape kPart{{{"type"}, {"text"}}};
@@ -53,6 +55,13 @@ std::optional<Refusal> take_tools(Fields& fields, Generation& generation) {
   }
   generation.tool_list = *tools;
   fields.look_into("tools", kTool);
+  return std::nullopt;
+}
+
+std::optional<Refusal> take_stops(Fields& fields, Generation& generation) {
+  STRATA_ASSIGN(generation.stops, fields.texts("stop", kMostStops));
+  if (std::erase(generation.stops, "") > 0)
+    fields.warn("stop", "holds an empty text, which has no effect");
   return std::nullopt;
 }
 

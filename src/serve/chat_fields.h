@@ -11,6 +11,8 @@ namespace strata::serve {
 
 // REQUIRES: there is a field `messages`.
 std::optional<Refusal> take_messages(Fields& fields, Generation& generation);
+// `stop`; empty texts, which could stop nothing, are left out with a warning.
+std::optional<Refusal> take_stops(Fields& fields, Generation& generation);
 // `tools`, if any. A schema that is none is refused, one that cannot be held only where it must be.
 std::optional<Refusal> take_tools(Fields& fields, Generation& generation);
 

@@ -74,7 +74,9 @@ Answer<std::optional<std::int64_t>> Fields::integer(std::string_view name, std::
   if (found == nullptr) return std::optional<std::int64_t>();
   boost::system::error_code error;
   const auto integer = found->is_number() ? found->to_number<std::int64_t>(error) : 0;
-  if (!found->is_number() || error == json::error::not_exact)
+  const double* const real = found->if_double();
+  const bool far = real != nullptr && std::isfinite(*real) && std::abs(*real) >= 0x1p63;
+  if (!found->is_number() || (error == json::error::not_exact && !far))
     return wrong(name, "must be a whole number");
   if (error || integer < low || integer > high)
     return wrong(name, fmt::format("must lie between {} and {}", low, high));

@@ -45,6 +45,13 @@ TEST(Fields, ReadTheirKindAndNothingElse) {
   EXPECT_FALSE(fields.array("object").ok());
 }
 
+TEST(Fields, TellNumbersOutOfRangeFromFractions) {
+  const json::object object = json::parse(R"({"far": 1e30, "half": 1.5})").as_object();
+  Fields fields(object);
+  EXPECT_THAT(fields.integer("far", 0, 9).status().message, HasSubstr("between 0 and 9"));
+  EXPECT_THAT(fields.integer("half", 0, 9).status().message, HasSubstr("whole number"));
+}
+
 TEST(Fields, TakeNullAsAbsent) {
   const json::object object = object_of(R"({"null": null})");
   Fields fields(object);

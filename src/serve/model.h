@@ -24,6 +24,7 @@ struct ModelFile {
   std::string path;
   Bytes bytes = 0;
   std::int64_t modified_at = 0;  // in seconds since 1970
+  std::int32_t context = 0;      // that the model was made for; 0: not known
   // For people and clients; may be empty.
   std::string architecture = {}, parameter_size = {}, quantization = {}, digest = {};
 };

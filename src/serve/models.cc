@@ -126,6 +126,8 @@ Status Models::unload(const std::string& name) {
   const std::lock_guard lock(mutex_);
   Entry* const entry = entry_named(name);
   if (entry == nullptr) return not_found("there is no model '{}' here", printable(name, 200));
+  if (entry->state == ModelState::kUnloaded)
+    return not_found("the model {} is not loaded", entry->file.name);
   entry->unwanted = true;
   wake_.notify_all();
   return {};

@@ -75,7 +75,8 @@ class Models {
   void acquire(const std::string& name, std::optional<KeepAlive> keep_alive, const Done& done);
   // As acquire(), also for models that only options.find knows.
   void load(const std::string& name, const Done& done);
-  // Unloads when the last request that uses it ends; kNotFound where no model is called so.
+  // Unloads when the last request that uses it ends; kNotFound where no model is called so, or
+  // it is not loaded.
   Status unload(const std::string& name);
 
   std::vector<ModelStatus> list() const;

@@ -111,6 +111,7 @@ TEST_F(ModelsTest, GoOnDemandBehindTheirLastRequest) {
   ASSERT_TRUE(lease.ok());
   ASSERT_TRUE(models.unload("alpha").ok());
   EXPECT_EQ(models.unload("gamma").code(), StatusCode::kNotFound);
+  EXPECT_NE(models.unload("beta").message().find("is not loaded"), std::string::npos);
   EXPECT_EQ(state_of(models, "alpha"), ModelState::kReady);
   *lease = nullptr;
   EXPECT_TRUE(eventually([&] { return state_of(models, "alpha") == ModelState::kUnloaded; }));

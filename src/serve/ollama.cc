@@ -140,8 +140,9 @@ void load_only(Service& service, const OllamaRequest& request, ExchangePtr excha
     return json_response(out);
   };
   if (request.generation.keep_alive == std::chrono::milliseconds(0)) {
-    const Status status = service.models().unload(name);
-    return exchange->respond(status.ok() ? done("unload") : refuse(Refusal(status)));
+    if (!service.models().find(name)) return exchange->respond(refuse(unknown_model(name)));
+    (void)service.models().unload(name);  // one that is not loaded need not go
+    return exchange->respond(done("unload"));
   }
   service.models().acquire(
       name, request.generation.keep_alive,
@@ -240,8 +241,9 @@ Answer<json::object> pull(Service& service, std::string_view body) {
   STRATA_ASSIGN(const std::string name, model_name(fields));
   if (!service.models().find(name))
     return Refusal(404, "not_found_error",
-                   fmt::format("the model '{0}' is not here; fetch it with `strata pull` and start "
-                               "the server with it",
+                   fmt::format("this server does not serve '{0}'; fetch it with `strata pull` if "
+                               "`strata ls` does not list it, and load it at /v1/admin/load-model "
+                               "or start the server with it",
                                printable(name, 200)),
                    "model");
   return json::object{{"status", "success"}};

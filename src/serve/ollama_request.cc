@@ -13,7 +13,6 @@ namespace json = boost::json;
 using std::chrono::milliseconds;
 
 constexpr double kLongest = 1e15;  // milliseconds
-constexpr std::size_t kMostOllamaStops = 64;
 constexpr std::int64_t kMostOllamaTokens = std::numeric_limits<std::int32_t>::max();
 
 std::optional<Refusal> read_keep_alive(Fields& fields, Generation& generation) {
@@ -43,7 +42,7 @@ std::optional<Refusal> read_options(Fields& fields, Generation& generation) {
   STRATA_ASSIGN(const auto most, inner.integer("num_predict", -2, kMostOllamaTokens));
   // -2 asks to fill the context, which an answer without a limit may do anyway.
   if (most) generation.max_tokens = std::max(static_cast<std::int32_t>(*most), -1);
-  STRATA_ASSIGN(generation.stops, inner.texts("stop", kMostOllamaStops));
+  STRATA_CHECK(take_stops(inner, generation));
   if (const auto context = inner.integer("num_ctx", 1, kMostOllamaTokens); !context.ok())
     return context.status();
   for (const std::string_view name :

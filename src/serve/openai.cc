@@ -43,7 +43,10 @@ json::object model_json(const ModelStatus& status) {
                    {"created", status.file.modified_at},
                    {"owned_by", "strata"},
                    {"state", to_string(status.state)}};
-  if (status.model) out["max_model_len"] = status.model->engine().context();
+  // One that is not loaded may get less, where memory is short.
+  const std::int32_t context =
+      status.model ? status.model->engine().context() : status.file.context;
+  if (context > 0) out["max_model_len"] = context;
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 #include "serve/body.h"
@@ -14,7 +15,6 @@ namespace json = boost::json;
 
 constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMostChoices = 128;
-constexpr std::size_t kMostStops = 64;
 constexpr std::size_t kMostPrompts = 256;
 constexpr std::size_t kMostBiases = 4096;
 constexpr std::size_t kMostModalities = 8;
@@ -45,6 +45,13 @@ std::optional<Refusal> read_logit_bias(Fields& fields, Generation& generation) {
         token, value == -100 ? -std::numeric_limits<float>::infinity() : static_cast<float>(value));
   }
   return std::nullopt;
+}
+
+void warn_of_penalties(Fields& fields) {
+  for (const char* const name : {"presence_penalty", "frequency_penalty"})
+    if (const json::value* value = fields.value(name);
+        value != nullptr && value->is_number() && std::abs(value->to_number<double>()) > 2)
+      fields.warn(name, "lies beyond the protocol's range, -2 to 2, and is taken as it is");
 }
 
 Answer<std::int32_t> tokens_of(Fields& fields, std::string_view name, std::int32_t otherwise) {
@@ -96,7 +103,7 @@ std::optional<Refusal> read_common(Fields& fields, const json::object& object, O
   }
   STRATA_ASSIGN(const auto choices, fields.integer("n", 1, kMostChoices));
   generation.choices = static_cast<std::int32_t>(choices.value_or(1));
-  STRATA_ASSIGN(generation.stops, fields.texts("stop", kMostStops));
+  STRATA_CHECK(take_stops(fields, generation));
   STRATA_ASSIGN(const auto priority, fields.integer("priority", -kMostPriority, kMostPriority));
   generation.priority = static_cast<std::int32_t>(-priority.value_or(0));  // as vLLM: low first
   for (const auto& [name, target] :
@@ -107,6 +114,7 @@ std::optional<Refusal> read_common(Fields& fields, const json::object& object, O
   STRATA_ASSIGN(const auto ignore, fields.boolean("ignore_eos"));
   generation.ignore_end = ignore.value_or(false);
   take_sampling(fields, object, generation);
+  warn_of_penalties(fields);
   STRATA_CHECK(read_logit_bias(fields, generation));
   return read_format(fields, generation);
 }

@@ -1,4 +1,6 @@
 // The registry of models, by the names of Bodega's paths: load, unload, list, queue.
+#include <fmt/format.h>
+
 #include <boost/json.hpp>
 
 #include "serve/body.h"
@@ -31,9 +33,14 @@ json::object model_json(const ModelStatus& status) {
       status.expires_in < KeepAlive(0)
           ? json::value(nullptr)
           : json::value(static_cast<double>(status.expires_in.count()) / 1e3);
-  out["memory"] = json::object{{"weights_mb", static_cast<double>(plan.weights) / kMega},
-                               {"cache_mb", static_cast<double>(plan.cache) / kMega},
-                               {"total_mb", static_cast<double>(status.model->memory()) / kMega}};
+  json::object memory;
+  for (const auto& [owner, bytes] : {std::pair{"weights", plan.weights},
+                                     {"cache", plan.cache},
+                                     {"total", status.model->memory()}}) {
+    memory[fmt::format("{}_mb", owner)] = static_cast<double>(bytes) / kMega;
+    memory[fmt::format("{}_bytes", owner)] = bytes;
+  }
+  out["memory"] = std::move(memory);
   return out;
 }
 

@@ -125,6 +125,17 @@ TEST(OpenAiChat, WarnsOfUnknownFields) {
               ElementsAre(HasSubstr("`sparkle`")));
 }
 
+TEST(OpenAiChat, WarnsOfPenaltiesBeyondTheProtocolAndEmptyStops) {
+  const auto read = read_chat_request(
+      R"({"messages": [{"role": "user", "content": "x"}], "presence_penalty": 5,
+          "frequency_penalty": -2, "stop": ["", "x"]})");
+  ASSERT_TRUE(read.ok()) << read.status().message;
+  const Generation& generation = read->generations.front();
+  EXPECT_THAT(generation.stops, ElementsAre("x"));
+  EXPECT_THAT(generation.warnings,
+              ElementsAre(HasSubstr("`stop`"), HasSubstr("`presence_penalty`")));
+}
+
 TEST(OpenAiChat, NamesUnknownFieldsBelowTheFirstLevel) {
   const auto read = read_chat_request(
       R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "x", "cache": 1}]},

@@ -1,6 +1,7 @@
 #include "serve/service.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -145,32 +146,45 @@ void Router::add(std::string_view method, std::string_view path, Handler handler
   routes_.push_back({std::string(method), std::string(path), std::move(handler)});
 }
 
+std::optional<std::string_view> Router::Route::rest_of(std::string_view wanted) const {
+  if (!path.ends_with("/*"))
+    return wanted == path ? std::optional(std::string_view()) : std::nullopt;
+  const std::string_view above = std::string_view(path).substr(0, path.size() - 1);
+  if (!wanted.starts_with(above) || wanted.size() == above.size()) return std::nullopt;
+  return wanted.substr(above.size());
+}
+
+std::string Router::methods(std::string_view path) const {
+  std::vector<std::string> out;
+  for (const Route& route : routes_)
+    if (route.rest_of(path)) out.push_back(route.method);
+  if (std::ranges::find(out, "GET") != out.end()) out.emplace_back("HEAD");
+  out.emplace_back("OPTIONS");
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
 void Router::handle(http::HttpRequest request, ExchangePtr exchange) const {
   bool known = false;
   for (const Route& route : routes_) {
-    std::string_view pattern = route.path;
-    std::string rest;
-    if (pattern.ends_with("/*")) {
-      pattern.remove_suffix(1);
-      if (!request.path.starts_with(pattern) || request.path.size() == pattern.size()) continue;
-      rest = request.path.substr(pattern.size());
-    } else if (request.path != pattern) {
-      continue;
-    }
+    const auto rest = route.rest_of(request.path);
+    if (!rest) continue;
     known = true;
-    if (route.method == request.method)
-      return route.handler({std::move(request), std::move(rest), std::move(exchange)});
+    if (route.method != request.method) continue;
+    std::string below(*rest);
+    return route.handler({std::move(request), std::move(below), std::move(exchange)});
   }
-  const Refusal refusal =
-      known ? Refusal(405, "invalid_request_error", "this path takes another method")
-            : Refusal(404, "not_found_error", "there is nothing at this path");
+  const Refusal refusal = known ? Refusal(405, "invalid_request_error",
+                                          fmt::format("this path takes {}", methods(request.path)))
+                                : Refusal(404, "not_found_error", "there is nothing at this path");
   const auto form = std::ranges::find_if(
       refusals_, [&](const auto& each) { return request.path.starts_with(each.first); });
-  exchange->respond(form != refusals_.end()
-                        ? form->second(refusal)
-                        : http::error_response(refusal.http_status, refusal.type,
-                                               known ? "method_not_allowed" : "not_found",
-                                               refusal.message));
+  http::HttpResponse response =
+      form != refusals_.end()
+          ? form->second(refusal)
+          : http::error_response(refusal.http_status, refusal.type,
+                                 known ? "method_not_allowed" : "not_found", refusal.message);
+  if (known) response.headers.emplace_back("Allow", methods(request.path));
+  exchange->respond(std::move(response));
 }
 
 }  // namespace strata::serve

@@ -78,11 +78,16 @@ class Router {
   }
   // 404 for unknown paths, 405 where only the method is.
   void handle(http::HttpRequest request, ExchangePtr exchange) const;
+  // Those that a path takes, with commas between them.
+  std::string methods(std::string_view path) const;
 
  private:
   struct Route {
     std::string method, path;
     Handler handler;
+
+    // What "*" stands for; nothing where the path is another.
+    std::optional<std::string_view> rest_of(std::string_view wanted) const;
   };
   std::vector<Route> routes_;
   std::vector<std::pair<std::string, std::function<http::HttpResponse(const Refusal&)>>> refusals_;

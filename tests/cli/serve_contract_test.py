@@ -5,7 +5,7 @@ import pathlib
 import struct
 import unittest
 
-from serving import CHAT, COMPLETIONS, HELLO, TINY, Server, scratch
+from serving import CHAT, COMPLETIONS, HELLO, TINY, Served, Server, scratch
 from support import REFERENCE, main, needs
 
 
@@ -41,6 +41,50 @@ class OneBos(unittest.TestCase):
                 for path, body in (("/api/generate", {"prompt": "hello"}),
                                    ("/api/chat", {"messages": HELLO})):
                     self.assertEqual(count(path, **body, options={"num_predict": 1}), len(chat))
+
+
+@needs(REFERENCE)
+class Contract(Served):
+    def test_paths_say_which_methods_they_take(self):
+        for method, path, allowed in (("GET", CHAT, "POST, OPTIONS"),
+                                      ("POST", "/api/tags", "GET, HEAD, OPTIONS"),
+                                      ("GET", "/v1/admin/unload-model/x",
+                                       "DELETE, POST, OPTIONS")):
+            answer = self.server.ask(method, path)
+            self.assertEqual((answer.status, answer.headers["allow"]), (405, allowed))
+            answer = self.server.ask("OPTIONS", path)
+            self.assertEqual((answer.status, answer.headers["allow"]), (204, allowed))
+
+    def test_refusals_name_the_options_that_help(self):
+        for header, option in (("Host", "--allow-host"), ("Origin", "--allow-origin")):
+            answer = self.server.get("/v1/models", **{header: "http://evil.example"})
+            self.assertEqual(answer.status, 403)
+            self.assertIn(option, answer.error()["message"])
+
+    def test_schemas_that_allow_nothing_say_so(self):
+        for schema, what in ((False, "false allows no value"), ({"enum": []}, "list is empty"),
+                             ({"type": "string", "enum": [1]}, "of the type")):
+            error = self.refused(CHAT, {"messages": HELLO, "response_format": {
+                "type": "json_schema", "json_schema": {"schema": schema}}})
+            self.assertIn(what, error["message"])
+
+    def test_what_is_here_but_not_served_is_not_pulled(self):
+        self.assertIn("load-model", self.refused("/api/pull", {"model": "absent"}, 404))
+
+    def test_the_cache_stays_within_its_plan(self):
+        def owners():
+            return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1])
+                    for line in self.server.get("/metrics").body.decode().splitlines()
+                    if line.startswith("strata:memory_bytes")}
+        before = owners()
+        for number in range(30):
+            answer = self.server.post(COMPLETIONS, {"prompt": [number + 1] * 300, "max_tokens": 2})
+            self.assertEqual(answer.status, 200, answer.body)
+        self.assertGreater(self.server.metric("strata:prefix_cache_evictions_total"), 0)
+        self.assertEqual(owners(), before)
+        cache, = (value for name, value in before.items() if 'owner="cache"' in name)
+        listed = self.server.get("/v1/admin/loaded-models").json()["data"][0]["memory"]
+        self.assertEqual(listed["cache_bytes"], cache)
 
 
 if __name__ == "__main__":

@@ -146,7 +146,12 @@ class SeveralModels(unittest.TestCase):
             self.assertEqual(server.post("/v1/admin/load-model", {"model_id": "absent"}).status,
                              404)
             self.assertEqual(server.post("/v1/admin/load-model", {}).status, 400)
-            self.assertEqual(server.post("/v1/admin/load-model", {"model_id": "../x"}).status, 404)
+            for path in ("../x", TINY, "/absent.gguf"):
+                answer = server.post("/v1/admin/load-model", {"model_id": str(path)})
+                self.assertEqual(answer.status, 404)
+                self.assertIn("by name", answer.error()["message"])
+            memory = loaded.json()["memory"]
+            self.assertEqual(memory["total_bytes"], memory["total_mb"] * (1 << 20))
             self.assertEqual(server.ask("DELETE", "/v1/admin/unload-model/two").status, 200)
             server.wait_for(lambda: len(server.get("/api/ps").json()["models"]) == 1)
             self.assertEqual(server.ask("DELETE", "/v1/admin/unload-model/absent").status, 404)
@@ -165,6 +170,9 @@ class SeveralModels(unittest.TestCase):
             done = command("stop", "one")
             self.assertEqual(done.returncode, 0, done.stderr)
             server.wait_for(lambda: not server.get("/api/ps").json()["models"])
+            again = command("stop", "one")
+            self.assertEqual(again.returncode, 1)
+            self.assertIn(b"is not loaded", again.stderr)
             failed = command("stop", "absent")
             self.assertEqual(failed.returncode, 1)
             self.assertIn(b"absent", failed.stderr)
@@ -172,6 +180,22 @@ class SeveralModels(unittest.TestCase):
         gone = strata("ps", "--port", server.port)
         self.assertEqual(gone.returncode, 1)
         self.assertIn(b"strata serve", gone.stderr)
+
+    def test_a_bad_one_keeps_the_others_from_nothing(self):
+        with serving.scratch() as folder:
+            bad = pathlib.Path(folder) / "bad.gguf"
+            bad.write_bytes(TINY.read_bytes()[:1000])
+            absent = pathlib.Path(folder) / "absent.gguf"
+            with Server(bad, TINY, absent, *options(), "--lazy") as server:
+                said = [line for line in server.log if line.startswith("warning: not served")]
+                self.assertEqual(len(said), 2)
+                listed = server.get("/v1/models").json()["data"]
+                self.assertEqual([model["id"] for model in listed], ["llama"])
+                self.assertGreater(listed[0]["max_model_len"], 0)  # of the file
+            for models in ((bad,), (bad, absent)):
+                done = strata("serve", *models)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(b"bad.gguf", done.stderr)
 
     def test_what_cannot_be_loaded_says_why(self):
         for model, memory, why in ((f"big={TINY}", "3M", "the model needs "),
@@ -267,6 +291,48 @@ class Life(unittest.TestCase):
                 done = strata("serve", TINY, "--config", file)
                 self.assertEqual(done.returncode, 1, done.stderr)
                 self.assertIn(b"serve.toml", done.stderr)
+
+    def test_a_file_may_name_the_models(self):
+        with serving.scratch() as folder:
+            file = pathlib.Path(folder) / "serve.toml"
+            file.write_text(f"# models\nmodels = ['one={TINY}', 'two={OTHER}'] # both\n"
+                            "memory = \"512M\"  # in all\nlazy = true\n", encoding="utf-8")
+            with Server("--config", file) as server:
+                self.assertEqual([model["id"] for model in server.get("/v1/models").json()["data"]],
+                                 ["one", "two"])
+            with Server(f"three={TINY}", "--config", file) as server:
+                self.assertEqual([model["id"] for model in server.get("/v1/models").json()["data"]],
+                                 ["three"])
+        done = strata("serve")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"name a model", done.stderr)
+
+    def test_what_is_no_toml_is_told_with_its_line(self):
+        with serving.scratch() as folder:
+            file = pathlib.Path(folder) / "serve.toml"
+            for line, what in (("context 256", "NAME = VALUE"), ("= 5", "NAME = VALUE"),
+                               ("context =", "no value"), ('host = "x', "do not close"),
+                               ('allow-host = ["a", "b"', "does not close"),
+                               ("memory = 512M", "without quotes")):
+                file.write_text(f"# a comment\n\n{line} # another\n", encoding="utf-8")
+                done = strata("serve", TINY, "--config", file)
+                self.assertEqual(done.returncode, 1, line)
+                self.assertIn("serve.toml, line 3: ", done.stderr.decode())
+                self.assertIn(what, done.stderr.decode())
+
+    def test_variables_that_no_option_has_are_named(self):
+        with Server(TINY, *options(), environment={"STRATA_SERVE_CONTXT": "5",
+                                                   "STRATA_PORT": "1"}) as server:
+            warnings = [line for line in server.log if line.startswith("warning: STRATA")]
+            self.assertEqual(len(warnings), 2, server.log)
+            self.assertTrue(any("STRATA_SERVE_CONTXT has no effect" in line for line in warnings))
+            self.assertTrue(any("STRATA_SERVE_PORT has" in line for line in warnings))
+
+    def test_the_address_that_it_prints_can_be_asked(self):
+        with Server(TINY, *options(), "--host", "0.0.0.0") as server:
+            self.assertTrue(any(f"Serving on http://127.0.0.1:{server.port}" in line
+                                for line in server.log))
+            server.wait_for_line("Other machines")
 
     def test_wrong_values_are_told_with_their_place(self):
         with serving.scratch() as folder:

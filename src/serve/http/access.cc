@@ -39,13 +39,12 @@ bool is_header_list(std::string_view text) {
   });
 }
 
-HttpResponse preflight(const HttpRequest& request) {
-  constexpr std::string_view kMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+HttpResponse preflight(const HttpRequest& request, const std::string& methods) {
   HttpResponse response;
   response.status = 204;
-  response.headers.emplace_back("Allow", kMethods);
+  response.headers.emplace_back("Allow", methods);
   if (!request.header("Access-Control-Request-Method")) return response;
-  response.headers.emplace_back("Access-Control-Allow-Methods", kMethods);
+  response.headers.emplace_back("Access-Control-Allow-Methods", methods);
   response.headers.emplace_back("Access-Control-Max-Age", "600");
   const auto wanted = request.header("Access-Control-Request-Headers");
   if (wanted && is_header_list(*wanted))
@@ -58,6 +57,7 @@ HttpResponse preflight(const HttpRequest& request) {
 AccessRules::AccessRules(const ServerOptions& options)
     : any_host_(std::ranges::count(options.allowed_hosts, "*") > 0),
       any_origin_(std::ranges::count(options.allowed_origins, "*") > 0),
+      methods_(options.methods),
       keys_(options.api_keys),
       open_paths_(options.open_paths) {
   for (const std::string& host : options.allowed_hosts)
@@ -101,14 +101,14 @@ std::optional<HttpResponse> AccessRules::check(const IncomingRequest& incoming,
   if (!allows_host(incoming, local_address))
     return error_response(403, "permission_error", "host_not_allowed",
                           fmt::format("the host \"{}\" is not among those this server answers to; "
-                                      "allow it in the server's options if it is meant to be",
+                                      "if it should be, start the server with --allow-host NAME",
                                       printable(incoming.authority, 100)));
   if (!allows_origin(incoming))
     return error_response(403, "permission_error", "origin_not_allowed",
-                          fmt::format("pages of \"{}\" may not use this server; allow the origin "
-                                      "in the server's options if they should",
+                          fmt::format("pages of \"{}\" may not use this server; if they should, "
+                                      "start it with --allow-origin ORIGIN",
                                       printable(*request.header("Origin"), 100)));
-  if (request.method == "OPTIONS") return preflight(request);
+  if (request.method == "OPTIONS") return preflight(request, methods_(request.path));
   if (!request.path.starts_with('/'))
     return error_response(400, "invalid_request_error", "malformed_address",
                           "the address does not start with '/'");

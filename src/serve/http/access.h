@@ -32,6 +32,7 @@ class AccessRules {
   std::vector<std::string> origins_;  // in lower case
   bool any_host_ = false;
   bool any_origin_ = false;
+  std::function<std::string(const std::string& path)> methods_;
   std::vector<std::string> keys_;
   std::vector<std::string> open_paths_;
 };

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,11 @@ struct ServerOptions {
   std::vector<std::string> allowed_hosts;
   // Besides loopback origins and the server's own. "*": every origin.
   std::vector<std::string> allowed_origins;
+
+  // Those of a path, as OPTIONS tells them.
+  std::function<std::string(const std::string& path)> methods = [](const std::string&) {
+    return "GET, HEAD, POST, DELETE, OPTIONS";
+  };
 
   std::vector<std::string> api_keys;                  // empty: none is asked for
   std::vector<std::string> open_paths = {"/health"};  // that need no key
