@@ -178,7 +178,7 @@ void AnswerStream::end_choice(std::int32_t index, FinishReason reason, ClientStr
     return cancel();
   }
   choice.ended = true;
-  count(choice, RequestEnd::kDone);
+  count(choice, reason == FinishReason::kStop ? RequestEnd::kStop : RequestEnd::kLength);
   Ending ending = reason == FinishReason::kStop ? Ending::kStop : Ending::kLength;
   if (ending == Ending::kStop && !choice.text.calls().empty()) ending = Ending::kToolCalls;
   setup_.writer->end_choice(index, ending, rest, choice.text, client);
@@ -189,7 +189,7 @@ void AnswerStream::end_if_all(Clock::time_point time, ClientStream& client) {
   usage_.generation_seconds = seconds_between(first_token_, last_token_);
   usage_.total_seconds = seconds_between(setup_.arrival, time);
   setup_.writer->end(usage_, client);
-  close(RequestEnd::kDone);
+  close(RequestEnd::kStop);
 }
 
 void AnswerStream::fail(const Refusal& refusal, ClientStream& client) {

@@ -113,14 +113,16 @@ class AnswerStreamTest : public ::testing::Test {
     EXPECT_EQ(counts.completion_tokens, tokens);
   }
   std::string metric(std::string_view name) {
-    const std::string text = metrics_.text();
-    const std::size_t at = text.find("\n" + std::string(name) + " ") + name.size() + 2;
+    const std::string text = all_metrics_.text();
+    const std::string start = fmt::format("\n{}{{model_name=\"m\"}} ", name);
+    const std::size_t at = text.find(start) + start.size();
     return text.substr(at, text.find('\n', at) - at);
   }
 
   std::unique_ptr<const Tokenizer> tokenizer_;
   CancelledEngine engine_;
-  Metrics metrics_;
+  ServerMetrics all_metrics_;
+  Metrics& metrics_ = all_metrics_.of("m");
   std::vector<std::string> log_;
   std::shared_ptr<http::Channel> channel_;
   std::shared_ptr<int> lease_;

@@ -5,17 +5,17 @@
 #include <algorithm>
 
 namespace strata::serve {
-namespace {
-
-std::string head(std::string_view name, std::string_view kind, std::string_view help) {
+std::string metric_head(std::string_view name, std::string_view kind, std::string_view help) {
   return fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, kind);
 }
 
-}  // namespace
-
-std::string metric_line(std::string_view name, std::string_view kind, std::string_view help,
-                        std::string_view labels, double value) {
-  return head(name, kind, help) + fmt::format("{}{} {}\n", name, labels, value);
+std::string model_label(std::string_view name) {
+  std::string out = "model_name=\"";
+  for (const char c : name) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out + '"';
 }
 
 void Histogram::add(double value) {
@@ -25,15 +25,23 @@ void Histogram::add(double value) {
   sum_ += value;
 }
 
-std::string Histogram::text(std::string_view name) const {
+void Histogram::add(const Histogram& other) {
+  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+  count_ += other.count_;
+  sum_ += other.sum_;
+}
+
+std::string Histogram::text(std::string_view name, std::string_view labels) const {
   std::string out;
   std::uint64_t below = 0;
   for (std::size_t i = 0; i < bounds_.size(); ++i) {
     below += counts_[i];
-    out += fmt::format("{}_bucket{{le=\"{}\"}} {}\n", name, bounds_[i], below);
+    out += fmt::format("{}_bucket{{{},le=\"{}\"}} {}\n", name, labels, bounds_[i], below);
   }
-  return out + fmt::format("{0}_bucket{{le=\"+Inf\"}} {1}\n{0}_sum {2}\n{0}_count {1}\n", name,
-                           count_, sum_);
+  return out + fmt::format(
+                   "{0}_bucket{{{1},le=\"+Inf\"}} {2}\n{0}_sum{{{1}}} {3}\n"
+                   "{0}_count{{{1}}} {2}\n",
+                   name, labels, count_, sum_);
 }
 
 double Histogram::quantile(double share) const {
@@ -53,91 +61,140 @@ double Histogram::quantile(double share) const {
 
 void Metrics::requests_arrived(std::int64_t count) {
   const std::lock_guard lock(mutex_);
-  counts_.arrived += static_cast<std::uint64_t>(count);
+  values_.counts.arrived += static_cast<std::uint64_t>(count);
 }
 
 void Metrics::requests_refused(std::int64_t count) {
   const std::lock_guard lock(mutex_);
-  counts_.refused += static_cast<std::uint64_t>(count);
+  values_.counts.refused += static_cast<std::uint64_t>(count);
 }
 
 void Metrics::requests_abandoned(std::int64_t count) {
   const std::lock_guard lock(mutex_);
-  counts_.disconnected += static_cast<std::uint64_t>(count);
+  values_.counts.disconnected += static_cast<std::uint64_t>(count);
 }
 
 void Metrics::prompt_started(double queued_seconds, std::int64_t prompt_tokens,
                              std::int64_t cached) {
   const std::lock_guard lock(mutex_);
-  queued_.add(queued_seconds);
-  prompt_.add(static_cast<double>(prompt_tokens));
-  counts_.prompt_tokens += static_cast<std::uint64_t>(prompt_tokens);
-  counts_.cached_tokens += static_cast<std::uint64_t>(cached);
+  values_.queued.add(queued_seconds);
+  values_.prompt.add(static_cast<double>(prompt_tokens));
+  values_.counts.prompt_tokens += static_cast<std::uint64_t>(prompt_tokens);
+  values_.counts.cached_tokens += static_cast<std::uint64_t>(cached);
 }
 
 void Metrics::first_token(double seconds) {
   const std::lock_guard lock(mutex_);
-  first_token_.add(seconds);
+  values_.first_token.add(seconds);
 }
 
 void Metrics::next_token(double seconds) {
   const std::lock_guard lock(mutex_);
-  next_token_.add(seconds);
+  values_.next_token.add(seconds);
 }
 
 void Metrics::request_ended(RequestEnd end, double seconds, std::int64_t completion) {
   const std::lock_guard lock(mutex_);
-  counts_.completion_tokens += static_cast<std::uint64_t>(completion);
+  Counts& counts = values_.counts;
+  counts.completion_tokens += static_cast<std::uint64_t>(completion);
   switch (end) {
-    case RequestEnd::kDone:
-      ++counts_.done;
-      end_to_end_.add(seconds);
-      completion_.add(static_cast<double>(completion));
+    case RequestEnd::kLength: ++counts.done_by_length; [[fallthrough]];
+    case RequestEnd::kStop:
+      ++counts.done;
+      values_.end_to_end.add(seconds);
+      values_.completion.add(static_cast<double>(completion));
       break;
-    case RequestEnd::kFailed: ++counts_.failed; break;
-    case RequestEnd::kDisconnected: ++counts_.disconnected; break;
+    case RequestEnd::kFailed: ++counts.failed; break;
+    case RequestEnd::kDisconnected: ++counts.disconnected; break;
   }
 }
 
 Metrics::Counts Metrics::counts() const {
   const std::lock_guard lock(mutex_);
-  return counts_;
+  return values_.counts;
 }
 
-double Metrics::queued_quantile(double share) const {
+Metrics::Values Metrics::values() const {
   const std::lock_guard lock(mutex_);
-  return queued_.quantile(share);
+  return values_;
 }
 
-std::string Metrics::text() const {
+Metrics& ServerMetrics::of(const std::string& model) {
   const std::lock_guard lock(mutex_);
+  return models_[model];
+}
+
+Metrics::Counts ServerMetrics::counts() const {
+  const std::lock_guard lock(mutex_);
+  Metrics::Counts all;
+  for (const auto& [name, metrics] : models_) {
+    const Metrics::Counts one = metrics.counts();
+    for (const auto member :
+         {&Metrics::Counts::arrived, &Metrics::Counts::refused, &Metrics::Counts::done,
+          &Metrics::Counts::failed, &Metrics::Counts::disconnected,
+          &Metrics::Counts::done_by_length, &Metrics::Counts::prompt_tokens,
+          &Metrics::Counts::cached_tokens, &Metrics::Counts::completion_tokens})
+      all.*member += one.*member;
+  }
+  return all;
+}
+
+double ServerMetrics::queued_quantile(double share) const {
+  const std::lock_guard lock(mutex_);
+  Metrics::Values all;
+  for (const auto& [name, metrics] : models_) all.queued.add(metrics.values().queued);
+  return all.queued.quantile(share);
+}
+
+std::string ServerMetrics::text() const {
+  std::vector<std::pair<std::string, Metrics::Values>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, metrics] : models_)
+      all.emplace_back(model_label(name), metrics.values());
+  }
   std::string out;
-  const auto histogram = [&](std::string_view name, std::string_view help, const Histogram& of) {
-    out += head(name, "histogram", help) + of.text(name);
+  const auto histogram = [&](std::string_view name, std::string_view help,
+                             Histogram Metrics::Values::*of) {
+    out += metric_head(name, "histogram", help);
+    for (const auto& [label, values] : all) out += (values.*of).text(name, label);
   };
-  histogram("vllm:time_to_first_token_seconds", "From a request to its first token.", first_token_);
+  using Values = Metrics::Values;
+  histogram("vllm:time_to_first_token_seconds", "From a request to its first token.",
+            &Values::first_token);
   histogram("vllm:inter_token_latency_seconds", "From one token of a request to its next.",
-            next_token_);
+            &Values::next_token);
   histogram("vllm:e2e_request_latency_seconds", "From a request to the end of its answer.",
-            end_to_end_);
+            &Values::end_to_end);
   histogram("vllm:request_queue_time_seconds", "From a request to the start of each prompt.",
-            queued_);
-  histogram("vllm:request_prompt_tokens", "Tokens of a prompt.", prompt_);
-  histogram("vllm:request_generation_tokens", "Tokens of an answer.", completion_);
-  const auto counter = [&](std::string_view name, std::string_view help, std::uint64_t value) {
-    out += metric_line(name, "counter", help, "", static_cast<double>(value));
+            &Values::queued);
+  histogram("vllm:request_prompt_tokens", "Tokens of a prompt.", &Values::prompt);
+  histogram("vllm:request_generation_tokens", "Tokens of an answer.", &Values::completion);
+  const auto counter = [&](std::string_view name, std::string_view help,
+                           std::uint64_t Metrics::Counts::*of) {
+    out += metric_head(name, "counter", help);
+    for (const auto& [label, values] : all)
+      out += fmt::format("{}{{{}}} {}\n", name, label, values.counts.*of);
   };
-  counter("strata:requests_total", "Requests: each choice of each prompt is one.", counts_.arrived);
+  using Counts = Metrics::Counts;
+  counter("strata:requests_total", "Requests: each choice of each prompt is one.",
+          &Counts::arrived);
   counter("strata:requests_refused_total", "Of these, refused before they started.",
-          counts_.refused);
-  counter("vllm:request_success_total", "Requests whose answers are complete.", counts_.done);
-  counter("strata:requests_failed_total", "Requests that an error ended.", counts_.failed);
+          &Counts::refused);
+  constexpr std::string_view kSuccess = "vllm:request_success_total";
+  out += metric_head(kSuccess, "counter", "Requests whose answers are complete.");
+  for (const auto& [label, values] : all)
+    for (const auto& [reason, count] :
+         {std::pair{"stop", values.counts.done - values.counts.done_by_length},
+          {"length", values.counts.done_by_length}})
+      out += fmt::format("{}{{{},finished_reason=\"{}\"}} {}\n", kSuccess, label, reason, count);
+  counter("strata:requests_failed_total", "Requests that an error ended.", &Counts::failed);
   counter("strata:requests_disconnected_total", "Requests whose clients went.",
-          counts_.disconnected);
-  counter("vllm:prompt_tokens_total", "Tokens of prompts.", counts_.prompt_tokens);
+          &Counts::disconnected);
+  counter("vllm:prompt_tokens_total", "Tokens of prompts.", &Counts::prompt_tokens);
   counter("strata:prompt_tokens_cached_total", "Of these, taken from the cache.",
-          counts_.cached_tokens);
-  counter("vllm:generation_tokens_total", "Tokens of answers.", counts_.completion_tokens);
+          &Counts::cached_tokens);
+  counter("vllm:generation_tokens_total", "Tokens of answers.", &Counts::completion_tokens);
   return out;
 }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <span>
 #include <string>
@@ -13,7 +14,7 @@
 
 namespace strata::serve {
 
-enum class RequestEnd : std::uint8_t { kDone, kFailed, kDisconnected };
+enum class RequestEnd : std::uint8_t { kStop, kLength, kFailed, kDisconnected };
 
 // Counts of values up to each bound, and their sum.
 class Histogram {
@@ -22,8 +23,9 @@ class Histogram {
       : bounds_(bounds.begin(), bounds.end()), counts_(bounds.size() + 1) {}
 
   void add(double value);
-  // The lines of one metric but its HELP and TYPE.
-  std::string text(std::string_view name) const;
+  void add(const Histogram& other);  // REQUIRES: its bounds are the same
+  // The lines of one metric but its HELP and TYPE. `labels` as model="x".
+  std::string text(std::string_view name, std::string_view labels) const;
   // About the value that `share` of all lie below, from the bounds around it; 0 where there is
   // none.
   double quantile(double share) const;
@@ -35,9 +37,20 @@ class Histogram {
   double sum_ = 0;
 };
 
-// Thread-safe.
+// Of one model. Thread-safe.
 class Metrics {
  public:
+  struct Counts {
+    std::uint64_t arrived = 0, refused = 0, done = 0, failed = 0, disconnected = 0;
+    std::uint64_t done_by_length = 0;
+    std::uint64_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
+  };
+  struct Values {
+    Counts counts;
+    Histogram first_token{kLong}, next_token{kShort}, end_to_end{kLong}, queued{kLong};
+    Histogram prompt{kTokens}, completion{kTokens};
+  };
+
   void requests_arrived(std::int64_t count);
   void requests_refused(std::int64_t count);
   void requests_abandoned(std::int64_t count);  // by their client, before they reached an engine
@@ -46,14 +59,8 @@ class Metrics {
   void next_token(double seconds);
   void request_ended(RequestEnd end, double seconds, std::int64_t completion_tokens);
 
-  std::string text() const;
-
-  struct Counts {
-    std::uint64_t arrived = 0, refused = 0, done = 0, failed = 0, disconnected = 0;
-    std::uint64_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
-  };
   Counts counts() const;
-  double queued_quantile(double share) const;
+  Values values() const;
 
  private:
   static constexpr std::array kShort = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1,
@@ -64,13 +71,27 @@ class Metrics {
                                          200.0, 500.0, 1000.0, 2000.0, 5000.0, 10000.0, 50000.0};
 
   mutable std::mutex mutex_;
-  Counts counts_;
-  Histogram first_token_{kLong}, next_token_{kShort}, end_to_end_{kLong}, queued_{kLong};
-  Histogram prompt_{kTokens}, completion_{kTokens};
+  Values values_;
 };
 
-// HELP, TYPE and value of a single number. `labels` as {model="x"} or empty.
-std::string metric_line(std::string_view name, std::string_view kind, std::string_view help,
-                        std::string_view labels, double value);
+// Those of all models, by name; requests for one that is not here count under an empty name.
+// Thread-safe.
+class ServerMetrics {
+ public:
+  Metrics& of(const std::string& model);  // stays where it is
+
+  std::string text() const;
+  Metrics::Counts counts() const;              // of all together
+  double queued_quantile(double share) const;  // likewise
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, Metrics> models_;
+};
+
+// A metric's HELP and TYPE.
+std::string metric_head(std::string_view name, std::string_view kind, std::string_view help);
+// model_name="...", as a label holds it.
+std::string model_label(std::string_view name);
 
 }  // namespace strata::serve

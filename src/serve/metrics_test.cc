@@ -1,5 +1,6 @@
 #include "serve/metrics.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,9 +14,10 @@ constexpr std::array kBounds = {1.0, 2.0, 4.0};
 TEST(Histogram, CountsUpToEachBound) {
   Histogram histogram(kBounds);
   for (const double value : {0.5, 1.0, 1.5, 3.0, 9.0}) histogram.add(value);
-  EXPECT_EQ(histogram.text("h"),
-            "h_bucket{le=\"1\"} 2\nh_bucket{le=\"2\"} 3\nh_bucket{le=\"4\"} 4\n"
-            "h_bucket{le=\"+Inf\"} 5\nh_sum 15\nh_count 5\n");
+  EXPECT_EQ(histogram.text("h", "m=\"x\""),
+            "h_bucket{m=\"x\",le=\"1\"} 2\nh_bucket{m=\"x\",le=\"2\"} 3\n"
+            "h_bucket{m=\"x\",le=\"4\"} 4\nh_bucket{m=\"x\",le=\"+Inf\"} 5\n"
+            "h_sum{m=\"x\"} 15\nh_count{m=\"x\"} 5\n");
 }
 
 TEST(Histogram, EstimatesQuantilesWithinTheirBounds) {
@@ -29,13 +31,14 @@ TEST(Histogram, EstimatesQuantilesWithinTheirBounds) {
 }
 
 TEST(Metrics, CountEachRequestOnce) {
-  Metrics metrics;
+  ServerMetrics server;
+  Metrics& metrics = server.of("a\"b");
   metrics.requests_arrived(2);
   metrics.requests_arrived(3);
   metrics.requests_refused(1);
   metrics.requests_abandoned(1);
   for (int i = 0; i < 3; ++i) metrics.prompt_started(0.5, 10, 4);
-  metrics.request_ended(RequestEnd::kDone, 2, 7);
+  metrics.request_ended(RequestEnd::kLength, 2, 7);
   metrics.request_ended(RequestEnd::kFailed, 2, 1);
   metrics.request_ended(RequestEnd::kDisconnected, 2, 2);
   const Metrics::Counts counts = metrics.counts();
@@ -46,9 +49,28 @@ TEST(Metrics, CountEachRequestOnce) {
   EXPECT_EQ(counts.prompt_tokens, 30u);
   EXPECT_EQ(counts.cached_tokens, 12u);
   EXPECT_EQ(counts.completion_tokens, 10u);
-  EXPECT_GT(metrics.queued_quantile(0.5), 0);
-  EXPECT_THAT(metrics.text(), HasSubstr("vllm:request_success_total 1\n"));
-  EXPECT_THAT(metrics.text(), HasSubstr("vllm:e2e_request_latency_seconds_count 1\n"));
+  EXPECT_GT(server.queued_quantile(0.5), 0);
+  for (const char* const line :
+       {R"(vllm:request_success_total{model_name="a\"b",finished_reason="length"} 1)",
+        R"(vllm:request_success_total{model_name="a\"b",finished_reason="stop"} 0)",
+        R"(vllm:e2e_request_latency_seconds_count{model_name="a\"b"} 1)"})
+    EXPECT_THAT(server.text(), HasSubstr(fmt::format("{}\n", line)));
+}
+
+TEST(Metrics, AreThoseOfEachModelAndOfAllTogether) {
+  ServerMetrics server;
+  for (const char* const model : {"a", "b", "a"}) {
+    server.of(model).prompt_started(0.5, 10, 4);
+    server.of(model).request_ended(RequestEnd::kStop, 1, 2);
+  }
+  EXPECT_EQ(server.of("a").counts().done, 2u);
+  EXPECT_EQ(server.counts().done, 3u);
+  EXPECT_EQ(server.counts().prompt_tokens, 30u);
+  const std::string text = server.text();
+  EXPECT_THAT(text, HasSubstr("vllm:request_prompt_tokens_count{model_name=\"a\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:request_prompt_tokens_count{model_name=\"b\"} 1\n"));
+  EXPECT_EQ(text.find("# TYPE vllm:request_prompt_tokens "),
+            text.rfind("# TYPE vllm:request_prompt_tokens "));
 }
 
 }  // namespace

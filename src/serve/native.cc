@@ -29,28 +29,20 @@ class ModelMetrics {
  public:
   explicit ModelMetrics(const std::vector<ModelStatus>& models) {
     for (const ModelStatus& status : models)
-      if (status.model) all_.push_back({label(status.file.name), status.model->engine().stats()});
+      if (status.model)
+        all_.push_back({model_label(status.file.name), status.model->engine().stats()});
   }
 
   template <typename Value>
   void add(std::string_view name, std::string_view kind, std::string_view help, Value value) {
     if (all_.empty()) return;
-    text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, kind);
-    for (const auto& [model, stats] : all_)
-      text_ += fmt::format("{}{{model_name=\"{}\"}} {}\n", name, model, value(stats));
+    text_ += metric_head(name, kind, help);
+    for (const auto& [label, stats] : all_)
+      text_ += fmt::format("{}{{{}}} {}\n", name, label, value(stats));
   }
   const std::string& text() const { return text_; }
 
  private:
-  static std::string label(std::string_view name) {
-    std::string out;
-    for (const char c : name) {
-      if (c == '"' || c == '\\') out += '\\';
-      out += c == '\n' ? ' ' : c;
-    }
-    return out;
-  }
-
   std::vector<std::pair<std::string, EngineStats>> all_;
   std::string text_;
 };
@@ -94,12 +86,12 @@ std::string engine_metrics(const std::vector<ModelStatus>& models) {
           [](Stats s) { return s.sample_seconds; });
   seconds("send", "On handing tokens out.", [](Stats s) { return s.send_seconds; });
   std::string text = all.text();
-  text += "# HELP strata:memory_bytes Memory by owner.\n# TYPE strata:memory_bytes gauge\n";
+  text += metric_head("strata:memory_bytes", "gauge", "Memory by owner.");
   for (const ModelStatus& status : models) {
     if (!status.model) continue;
     for (const auto& [owner, bytes] : status.model->engine().memory_by_owner())
-      text += fmt::format("strata:memory_bytes{{model_name=\"{}\",owner=\"{}\"}} {}\n",
-                          status.file.name, owner, bytes);
+      text += fmt::format("strata:memory_bytes{{{},owner=\"{}\"}} {}\n",
+                          model_label(status.file.name), owner, bytes);
   }
   return text;
 }

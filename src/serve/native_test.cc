@@ -115,10 +115,10 @@ TEST_F(NativePaths, MetricsCountEachChoiceOfEachPrompt) {
   EXPECT_EQ(counts.refused, 4u);
   EXPECT_EQ(counts.completion_tokens, 24u);
   const std::string text = service_->metrics().text();
-  EXPECT_THAT(text, HasSubstr("vllm:e2e_request_latency_seconds_count 6\n"));
-  EXPECT_THAT(text, HasSubstr("vllm:time_to_first_token_seconds_count 6\n"));
-  EXPECT_THAT(text, HasSubstr("vllm:inter_token_latency_seconds_count 18\n"));
-  EXPECT_THAT(text, HasSubstr("vllm:request_prompt_tokens_count 2\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:e2e_request_latency_seconds_count{model_name=\"llama\"} 6\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:time_to_first_token_seconds_count{model_name=\"llama\"} 6\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:inter_token_latency_seconds_count{model_name=\"llama\"} 18\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:request_prompt_tokens_count{model_name=\"llama\"} 2\n"));
 }
 
 TEST_F(NativePaths, TemplatesAreAppliedAsToAChat) {

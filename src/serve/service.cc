@@ -110,6 +110,12 @@ void refuse(Metrics& metrics, const Work& work, const Refusal& refusal) {
 
 }  // namespace
 
+// Every model has its metrics before it is asked.
+Service::Service(ModelsOptions options, ServiceFacts facts)
+    : facts_(std::move(facts)), models_(std::move(options)) {
+  for (const ModelStatus& status : models_.list()) metrics_.of(status.file.name);
+}
+
 void Service::neutralize(Generation& generation) const {
   const std::size_t lines = facts_.noise.apply(generation.messages);
   if (lines > 0)
@@ -119,7 +125,9 @@ void Service::neutralize(Generation& generation) const {
 }
 
 void Service::answer(std::vector<Generation> generations, AnswerForm form, ExchangePtr exchange) {
-  metrics_.requests_arrived(answers_of(generations));
+  const auto known = models_.find(generations.front().model);
+  Metrics& metrics = metrics_.of(known ? known->file.name : std::string());
+  metrics.requests_arrived(answers_of(generations));
   for (Generation& generation : generations) neutralize(generation);
   const std::string name = generations.front().model;
   const auto keep_alive = generations.front().keep_alive;
@@ -128,10 +136,10 @@ void Service::answer(std::vector<Generation> generations, AnswerForm form, Excha
   work->exchange->stand_by(
       {work->form.stream,
        work->form.refuse(Refusal(503, "overloaded_error", "the server is stopping"))});
-  models_.acquire(name, keep_alive, [this, work](Answer<std::shared_ptr<ModelLease>> leased) {
-    if (work->exchange->closed()) return metrics_.requests_abandoned(answers_of(work->generations));
-    if (!leased.ok()) return refuse(metrics_, *work, leased.status());
-    if (const auto refusal = submit(metrics_, *leased, *work)) refuse(metrics_, *work, *refusal);
+  models_.acquire(name, keep_alive, [&metrics, work](Answer<std::shared_ptr<ModelLease>> leased) {
+    if (work->exchange->closed()) return metrics.requests_abandoned(answers_of(work->generations));
+    if (!leased.ok()) return refuse(metrics, *work, leased.status());
+    if (const auto refusal = submit(metrics, *leased, *work)) refuse(metrics, *work, *refusal);
   });
 }
 

@@ -35,11 +35,10 @@ struct ServiceFacts {
 
 class Service {
  public:
-  Service(ModelsOptions options, ServiceFacts facts)
-      : facts_(std::move(facts)), models_(std::move(options)) {}
+  Service(ModelsOptions options, ServiceFacts facts);
 
   Models& models() { return models_; }
-  Metrics& metrics() { return metrics_; }
+  ServerMetrics& metrics() { return metrics_; }
   const std::string& version() const { return facts_.version; }
   boost::json::object metadata_json(const ModelManifest& manifest, bool with_lists) const {
     return facts_.metadata_json(manifest, with_lists);
@@ -54,7 +53,7 @@ class Service {
 
  private:
   const ServiceFacts facts_;
-  Metrics metrics_;
+  ServerMetrics metrics_;
   Models models_;
 };
 

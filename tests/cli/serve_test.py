@@ -381,6 +381,10 @@ class Life(unittest.TestCase):
             self.assertEqual(len(names), len(set(names)))
             self.assertEqual(server.metric("vllm:generation_tokens_total"), 12)
             self.assertEqual(server.metric("vllm:request_success_total"), 1)
+            for line in (
+                    'vllm:request_success_total{model_name="llama",finished_reason="length"} 1',
+                    'vllm:request_generation_tokens_count{model_name="llama"} 1'):
+                self.assertIn(f"\n{line}\n", text)
 
 
 @needs(REFERENCE)
