@@ -21,9 +21,6 @@ if(STRATA_SANITIZE)
     target_compile_options(strata_flags INTERFACE -Wno-tsan)
   endif()
 endif()
-if(STRATA_FUZZ)
-  target_compile_options(strata_flags INTERFACE -fsanitize=fuzzer-no-link)
-endif()
 
 # strata_folder(name path DEPS libraries...): src/<path>/*.cc become the library strata_<name>,
 # src/<path>/*_test.cc the test program <name>_test, src/<path>/*_bench.cc <name>_bench.
