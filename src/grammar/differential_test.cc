@@ -217,14 +217,15 @@ TEST(TokenMasks, AllowExactlyTheTokensThatTheMatcherTakes) {
     for (int walk = 0; walk < 3; ++walk) {
       GrammarMatcher matcher(*grammar);
       // With more threads trying every token takes long.
-      for (int step = 0; step < 12 && matcher.configuration().threads.size() < 300; ++step) {
+      constexpr std::size_t kMost = STRATA_SLOW ? 100 : 300;
+      for (int step = 0; step < 12 && matcher.configuration().threads.size() < kMost; ++step) {
         const auto mask = masks.mask(matcher.configuration());
         if (mask == nullptr) break;  // too ambiguous
         const auto tried = tried_mask(matcher, *table);
         for (TokenId token = 0; table->contains(token); ++token) {
+          if (has_bit(*mask, token) == has_bit(tried, token)) continue;
           GrammarMatcher copy = matcher;
-          if (!copy.read(table->bytes(token)) && copy.too_ambiguous()) continue;
-          ASSERT_EQ(has_bit(*mask, token), has_bit(tried, token))
+          ASSERT_TRUE(!copy.read(table->bytes(token)) && copy.too_ambiguous())
               << table->bytes(token) << " with " << matcher.configuration().threads.size()
               << " threads of\n"
               << made.gbnf_text();

@@ -243,7 +243,7 @@ TEST(TextModels, LongRunsTakeLinearTime) {
     for (const std::string_view unit : {"a", " ", "\n", "!", "\xff", "\u4e2d", "\u0301", "a "})
       for (const std::string_view end : {"", "b"}) {
         std::string text;
-        while (text.size() < (STRATA_SLOW ? 1 << 18 : 1 << 20)) text += unit;
+        while (text.size() < (STRATA_SLOW ? 1 << 16 : 1 << 20)) text += unit;
         const auto ids = tokenizer->encode(text.append(end), false);
         ASSERT_TRUE(ids.ok()) << ids.status().message();
       }
@@ -252,15 +252,16 @@ TEST(TextModels, LongRunsTakeLinearTime) {
 }
 
 TEST(TextModels, AMillionTokensAreRead) {
+  constexpr int kTokens = STRATA_SLOW ? 200'000 : 1'000'000;
   const testing::ProcessorTime time;
   for (VocabularyFile file : {unigram_vocabulary(), wordpiece_vocabulary(), rwkv_vocabulary()}) {
     const std::size_t before = file.texts.size();
-    for (int i = 0; i < 1'000'000; ++i) file.add(fmt::format("a{}", i), TokenKind::kNormal, -1);
+    for (int i = 0; i < kTokens; ++i) file.add(fmt::format("a{}", i), TokenKind::kNormal, -1);
     const auto tokenizer = tokenizer_of(file);
-    const auto ids = tokenizer->encode("a999999", false, kNothingAdded);
+    const auto ids = tokenizer->encode(fmt::format("a{}", kTokens - 1), false, kNothingAdded);
     ASSERT_TRUE(ids.ok()) << ids.status().message();
     if (file.model == "bert") continue;  // there it does not start a word
-    EXPECT_EQ(ids.value().back(), static_cast<TokenId>(before) + 999'999) << file.model;
+    EXPECT_EQ(ids.value().back(), static_cast<TokenId>(before) + kTokens - 1) << file.model;
   }
   EXPECT_LT(time.seconds(), 120.0);
 }

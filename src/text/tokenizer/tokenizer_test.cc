@@ -319,7 +319,7 @@ TEST(Tokenizer, ThreadsShareOneTokenizer) {
 }
 
 // One piece or segment of a megabyte; anything quadratic would need hours.
-constexpr std::size_t kLongRun = STRATA_SLOW ? 1 << 18 : 1 << 20;
+constexpr std::size_t kLongRun = STRATA_SLOW ? 1 << 16 : 1 << 20;
 
 TEST(Tokenizer, LongRunsTakeNearlyLinearTime) {
   VocabularyFile bpe = byte_vocabulary();
