@@ -12,6 +12,7 @@ strata_check(tidy)
 strata_check(layers)
 strata_check(docs)
 strata_check(isa_symbols ${PROJECT_BINARY_DIR})
+set_tests_properties(isa_symbols PROPERTIES COST 20)
 add_test(NAME fetch_model_test
          COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tests/fetch_model_test.py)
 add_test(NAME results_table
