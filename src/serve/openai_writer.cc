@@ -150,15 +150,12 @@ class StreamWriter final : public Writer {
 
   void prompt(std::int32_t index, const std::vector<PromptToken>& tokens,
               ClientStream& client) override {
-    json::object choice{
-        {"index", index}, {"text", prompt_text(tokenizer_, tokens)}, {"logprobs", nullptr}};
+    std::string logprobs = "null";
     if (style_.logprobs) {
-      CompletionLogprobs& logprobs = logprobs_[index];
-      logprobs.add(tokenizer_, tokens);
-      choice["logprobs"] = logprobs.take();
+      logprobs_[index].add(tokenizer_, tokens);
+      logprobs = json::serialize(logprobs_[index].take());
     }
-    choice["finish_reason"] = nullptr;
-    send(std::move(choice), client);
+    send(index, json::serialize(prompt_text(tokenizer_, tokens)), logprobs, "null", client);
   }
 
   void token(std::int32_t index, const TokenEvent& event, ClientStream& client) override {
@@ -189,43 +186,52 @@ class StreamWriter final : public Writer {
   }
 
  private:
+  // A chunk comes with every token, so it is put together as text.
   void emit(std::int32_t index, const AnswerDelta& delta, const TokenEvent* event,
             const std::string_view* reason, ClientStream& client) {
-    json::object choice{{"index", index}};
-    if (style_.chat) {
-      json::object changes;
-      if (started_.insert(index).second) changes["role"] = "assistant";
-      if (!delta.reasoning.empty()) changes["reasoning_content"] = delta.reasoning;
-      if (!delta.content.empty()) changes["content"] = delta.content;
-      if (!delta.calls.empty()) changes["tool_calls"] = call_deltas(delta);
-      choice["delta"] = std::move(changes);
-    } else {
-      choice["text"] = delta.content;
-    }
-    choice["logprobs"] = nullptr;
-    if (style_.logprobs && event != nullptr) {
-      if (style_.chat) {
-        choice["logprobs"] = json::object{{"content", chat_logprobs(tokenizer_, event->logprobs)}};
-      } else {
-        CompletionLogprobs& logprobs = logprobs_[index];
-        logprobs.add(tokenizer_, event->token, event->logprobs);
-        choice["logprobs"] = logprobs.take();
-      }
-    }
-    choice["finish_reason"] = reason == nullptr ? json::value(nullptr) : json::value(*reason);
-    send(std::move(choice), client);
+    send(index, style_.chat ? changes_of(index, delta) : json::serialize(delta.content),
+         style_.logprobs && event != nullptr ? logprobs_of(index, *event) : "null",
+         reason == nullptr ? "null" : json::serialize(*reason), client);
   }
 
-  void send(json::object choice, ClientStream& client) {
-    std::string more;
+  std::string changes_of(std::int32_t index, const AnswerDelta& delta) {
+    std::string out = "{";
+    const auto add = [&out](std::string_view name, std::string_view value) {
+      if (out.size() > 1) out += ',';
+      out.append(name).append(value);
+    };
+    if (started_.insert(index).second) add("\"role\":", "\"assistant\"");
+    if (!delta.reasoning.empty()) add("\"reasoning_content\":", json::serialize(delta.reasoning));
+    if (!delta.content.empty()) add("\"content\":", json::serialize(delta.content));
+    if (!delta.calls.empty()) add("\"tool_calls\":", json::serialize(call_deltas(delta)));
+    return out + '}';
+  }
+
+  std::string logprobs_of(std::int32_t index, const TokenEvent& event) {
+    if (style_.chat)
+      return json::serialize(json::object{{"content", chat_logprobs(tokenizer_, event.logprobs)}});
+    CompletionLogprobs& logprobs = logprobs_[index];
+    logprobs.add(tokenizer_, event.token, event.logprobs);
+    return json::serialize(logprobs.take());
+  }
+
+  // `changes`, `logprobs` and `reason` are JSON.
+  void send(std::int32_t index, std::string_view changes, std::string_view logprobs,
+            std::string_view reason, ClientStream& client) {
+    chunk_ = prefix_;
     if (!style_.warnings.empty()) {
-      more = ",\"warnings\":" + json::serialize(json::value_from(style_.warnings));
+      chunk_ += ",\"warnings\":" + json::serialize(json::value_from(style_.warnings));
       style_.warnings.clear();
     }
-    client.write(prefix_ + more + ",\"choices\":[" + json::serialize(choice) + "]}\n\n");
+    chunk_.append(",\"choices\":[{\"index\":").append(std::to_string(index));
+    chunk_.append(style_.chat ? ",\"delta\":" : ",\"text\":").append(changes);
+    chunk_.append(",\"logprobs\":").append(logprobs);
+    chunk_.append(",\"finish_reason\":").append(reason).append("}]}\n\n");
+    client.write(chunk_);
   }
 
   std::string prefix_;
+  std::string chunk_;
   std::set<std::int32_t> started_;
   std::map<std::int32_t, CompletionLogprobs> logprobs_;
 };
