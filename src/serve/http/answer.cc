@@ -1,7 +1,9 @@
 // How a connection writes answers and streams.
 #include <fmt/format.h>
 
+#include <array>
 #include <boost/asio/buffer.hpp>
+#include <charconv>
 #include <iterator>
 #include <utility>
 
@@ -114,9 +116,10 @@ void Connection::open_stream(StreamStart start) {
 bool Connection::append(std::string_view chunk, bool last) {
   if (phase_ != Phase::kStreaming) return false;
   if (!chunk.empty() && chunked_) {
-    fmt::format_to(std::back_inserter(out_), "{:x}\r\n", chunk.size());
-    out_ += chunk;
-    out_ += "\r\n";
+    std::array<char, 2 * sizeof(std::size_t)> size;
+    const auto [end, error] =
+        std::to_chars(size.data(), size.data() + size.size(), chunk.size(), 16);
+    out_.append(size.data(), end).append("\r\n").append(chunk).append("\r\n");
   } else {
     out_ += chunk;
   }
