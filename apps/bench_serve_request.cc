@@ -4,6 +4,7 @@
 
 #include "base/ascii.h"
 #include "base/printable.h"
+#include "bench_serve_chunk.h"
 
 namespace strata::apps {
 namespace {
@@ -120,22 +121,15 @@ void ServeAsker::on_body(Request& request, int status, std::string_view bytes) c
   if (request.record.events.size() > before && request.on_text) request.on_text(request.record);
 }
 
-void ServeAsker::on_event(Request& request, std::string_view data) const {
+// An event's error or usage; false where it is an error.
+bool ServeAsker::read_more(Request& request, std::string_view data) {
   ServeRecord& record = request.record;
-  if (data == "[DONE]") {
-    request.finished = true;
-    return;
-  }
   boost::system::error_code error;
   const json::value event = json::parse({data.data(), data.size()}, error);
-  if (error || !event.is_object()) {
-    record.error = "malformed";
-    return;
-  }
   if (const json::value* failed = member(&event, "error")) {
     record.error = "failed";
     record.detail = error_text(*failed);
-    return;
+    return false;
   }
   if (const json::value* usage = member(&event, "usage"); usage != nullptr && usage->is_object()) {
     record.prompt_tokens = integer(member(usage, "prompt_tokens"), 0);
@@ -144,19 +138,23 @@ void ServeAsker::on_event(Request& request, std::string_view data) const {
         integer(member(member(usage, "prompt_tokens_details"), "cached_tokens"), 0);
     request.counted = true;
   }
-  const json::value* choices = member(&event, "choices");
-  const json::array* list = choices == nullptr ? nullptr : choices->if_array();
-  if (list == nullptr || list->empty()) return;
-  const json::value* choice = &list->front();
-  const json::value* delta = member(choice, "delta");
-  bool has_text = false;
-  for (const json::value* text :
-       {member(choice, "text"), member(delta, "content"), member(delta, "reasoning_content")})
-    if (text != nullptr && text->is_string() && !text->get_string().empty()) {
-      has_text = true;
-      record.text += std::string_view(text->get_string());
-    }
-  if (has_text || member(delta, "tool_calls") != nullptr) record.events.push_back(now());
+  return true;
+}
+
+void ServeAsker::on_event(Request& request, std::string_view data) const {
+  ServeRecord& record = request.record;
+  if (data == "[DONE]") {
+    request.finished = true;
+    return;
+  }
+  const std::optional<AnswerChunk> chunk = read_chunk(data);
+  if (!chunk) {
+    record.error = "malformed";
+    return;
+  }
+  if (chunk->says_more && !read_more(request, data)) return;
+  record.text += chunk->text;
+  if (!chunk->text.empty() || chunk->calls_tools) record.events.push_back(now());
 }
 
 void ServeAsker::end(Id id, int status, http::Failure failure) {

@@ -84,6 +84,7 @@ class ServeAsker {
 
   std::string body_of(const Messages& messages, std::int32_t answer_tokens) const;
   void on_body(Request& request, int status, std::string_view bytes) const;
+  static bool read_more(Request& request, std::string_view data);
   void on_event(Request& request, std::string_view data) const;
   void end(Id id, int status, http::Failure failure);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "bench_serve_chunk.h"
 #include "bench_serve_report.h"
 
 namespace strata::apps {
@@ -90,6 +91,48 @@ ServeRecord record(std::string group, double start, std::vector<double> events) 
   out.answer_tokens = static_cast<std::int64_t>(events.size());
   out.events = std::move(events);
   return out;
+}
+
+TEST(AnswerChunk, HoldsTheTextOfItsChoices) {
+  const auto text_of = [](std::string_view data) {
+    const auto chunk = read_chunk(data);
+    EXPECT_TRUE(chunk.has_value()) << data;
+    return chunk ? chunk->text : "";
+  };
+  EXPECT_EQ(text_of(R"({"choices":[{"index":0,"text":"a\n\u00e9","logprobs":null}]})"),
+            "a\n\u00e9");
+  EXPECT_EQ(text_of(R"({"choices":[{"delta":{"role":"assistant","content":"b"},"index":0}]})"),
+            "b");
+  EXPECT_EQ(text_of(R"({"choices":[{"delta":{"reasoning_content":"c"}}],"usage":null})"), "c");
+  const std::string around(10'000, 'x');
+  EXPECT_EQ(text_of(R"({"id":")" + around + R"(","choices":[{"text":")" + around + R"("}]})"),
+            around);
+  for (const char* const empty :
+       {"{}", R"({"choices":[]})", R"({"choices":["text"]})", R"({"choices":[{"text":null}]})",
+        R"({"text":"a","content":"b"})", R"({"choices":[{"delta":{"content":["a"]}}]})",
+        R"({"choices":[{"logprobs":{"text":"a","delta":{"content":"b"}},"delta":"content"}]})",
+        R"({"choices":[[[[[[[{"text":"a"}]]]]]]],"more":{"choices":[{"text":"b"}]}})"})
+    EXPECT_EQ(text_of(empty), "") << empty;
+}
+
+TEST(AnswerChunk, SaysWhatElseIsInIt) {
+  const auto plain = read_chunk(R"({"usage":null,"choices":[{"text":"error","usage":{}}]})");
+  ASSERT_TRUE(plain.has_value());
+  EXPECT_FALSE(plain->says_more || plain->calls_tools);
+  for (const char* const more :
+       {R"({"error":{"message":"m"}})", R"({"error":null})", R"({"choices":[],"usage":{}})"}) {
+    const auto chunk = read_chunk(more);
+    EXPECT_TRUE(chunk && chunk->says_more) << more;
+  }
+  const auto calls = read_chunk(R"({"choices":[{"delta":{"tool_calls":[{"index":0}]}}]})");
+  EXPECT_TRUE(calls && calls->calls_tools && calls->text.empty());
+}
+
+TEST(AnswerChunk, IsAWholeObject) {
+  for (const char* const broken :
+       {"", "[]", "1", "\"a\"", "{", R"({"choices":[{"text":"a"}])", R"({"choices":[]} {})",
+        R"({"choices":[{"text":"a}]})", R"({"choices":[{"text":a}]})"})
+    EXPECT_FALSE(read_chunk(broken).has_value()) << broken;
 }
 
 TEST(ServeSummary, CountsTimesTokensAndErrors) {

@@ -1,5 +1,6 @@
 #include "serve/http/client.h"
 
+#include <array>
 #include <boost/asio/basic_stream_socket.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -36,7 +37,7 @@ using ClientSocket = asio::basic_stream_socket<tcp, ClientExecutor>;
 using ClientTimer =
     asio::basic_waitable_timer<Client::Clock, asio::wait_traits<Client::Clock>, ClientExecutor>;
 constexpr asio::use_awaitable_t<ClientExecutor> kAwaitClient;
-constexpr std::size_t kReceiveBytes = 64 * 1024;
+constexpr std::size_t kReceiveBytes = 16 * 1024;
 constexpr std::size_t kMostTextBytes = 64 * 1024 * 1024;
 
 Result<ServerAddress> parse_address(std::string_view url) {
@@ -89,7 +90,6 @@ class Client::Impl {
   Id last_ = 0;
   std::unordered_map<Id, std::shared_ptr<Stream>> streams_;
   std::unordered_set<std::shared_ptr<ClientTimer>> timers_;
-  std::vector<char> received_ = std::vector<char>(kReceiveBytes);  // what one read brought
 };
 
 class Client::Impl::Stream : public std::enable_shared_from_this<Stream> {
@@ -133,17 +133,16 @@ class Client::Impl::Stream : public std::enable_shared_from_this<Stream> {
                                asio::redirect_error(kAwaitClient, error));
     std::string body;
     while (!ended_ && reader_.state() < ResponseReader::State::kDone) {
-      co_await socket_.async_wait(ClientSocket::wait_read,
-                                  asio::redirect_error(kAwaitClient, error));
+      const std::size_t bytes = co_await socket_.async_read_some(
+          asio::buffer(received_), asio::redirect_error(kAwaitClient, error));
       if (ended_) co_return;
-      const std::size_t bytes = socket_.read_some(asio::buffer(client_.received_), error);
       if (error) {
         const bool whole =
             error == asio::error::eof && reader_.end() == ResponseReader::State::kDone;
         co_return end(whole ? Failure::kNone : Failure::kClosed);
       }
       body.clear();
-      reader_.feed({client_.received_.data(), bytes}, body);
+      reader_.feed({received_.data(), bytes}, body);
       if (!body.empty()) handlers_.on_body(reader_.status(), body);
     }
     end(reader_.state() == ResponseReader::State::kDone ? Failure::kNone : Failure::kMalformed);
@@ -163,6 +162,7 @@ class Client::Impl::Stream : public std::enable_shared_from_this<Stream> {
   ClientSocket socket_;
   ClientTimer timer_;
   ResponseReader reader_;
+  std::array<char, kReceiveBytes> received_;  // what one read brought
   bool ended_ = false;
 };
 
