@@ -188,13 +188,12 @@ void AnswerStream::end_if_all(Clock::time_point time, ClientStream& client) {
   if (over_ || !std::ranges::all_of(choices_, &Choice::ended)) return;
   usage_.generation_seconds = seconds_between(first_token_, last_token_);
   usage_.total_seconds = seconds_between(setup_.arrival, time);
-  setup_.writer->end(usage_, client);
   close(RequestEnd::kStop);
+  setup_.writer->end(usage_, client);
 }
 
 void AnswerStream::fail(const Refusal& refusal, ClientStream& client) {
   if (over_) return;
-  // Counted before the client can know.
   close(setup_.exchange->closed() ? RequestEnd::kDisconnected : RequestEnd::kFailed);
   setup_.writer->fail(refusal, client);
 }
@@ -203,6 +202,7 @@ void AnswerStream::count(const Choice& choice, RequestEnd end) {
   setup_.metrics->request_ended(end, seconds_between(setup_.arrival, Clock::now()), choice.tokens);
 }
 
+// Before the writer has the last word: a client that has it may ask for the counts.
 void AnswerStream::close(RequestEnd end) {
   over_ = true;
   closed_.store(true);

@@ -265,13 +265,16 @@ TEST(Stream, ThreeHundredAtOnceAreNotMixedUp) {
   std::mutex mutex;
   std::vector<std::shared_ptr<Exchange>> streams(kStreams);
   std::atomic<std::size_t> taken{0};
-  const auto server =
-      start_test_server([&](const HttpRequest& request, std::shared_ptr<Exchange> exchange) {
+  ServerOptions options;
+  options.max_queued = kStreams;
+  const auto server = start_test_server(
+      [&](const HttpRequest& request, std::shared_ptr<Exchange> exchange) {
         exchange->start_stream({});
         const std::lock_guard lock(mutex);
         streams.at(std::stoul(request.path.substr(1))) = std::move(exchange);
         ++taken;
-      });
+      },
+      options);
   std::vector<std::unique_ptr<TestClient>> clients;
   for (std::size_t i = 0; i < kStreams; ++i) {
     clients.push_back(std::make_unique<TestClient>(server->port()));
