@@ -49,6 +49,7 @@ Scheduler::Scheduler(SchedulerConfig config)
     : config_(std::move(config)),
       blocks_(config_.groups, config_.prefix_tokens),
       max_chunk_(config_.max_rows),
+      waiting_(config_.max_running),
       stretch_rows_(config_.max_rows) {}
 
 const Sequence* Scheduler::find(SequenceId id) const {
@@ -113,7 +114,7 @@ Status Scheduler::add(NewSequence sequence) {
   added->client = sequence.client;
   added->blocks = blocks_.empty_tables();
   if (blocks_.has_prefixes()) added->root = root_name(sequence.cache_salt);
-  waiting_.push_back(*added);
+  wait(*added);
   sequences_.emplace(added->id, std::move(added));
   return {};
 }
@@ -133,8 +134,9 @@ Status Scheduler::fork(SequenceId parent, SequenceId child, std::optional<TokenI
     forked->tokens.back() = *last;
     forked->forget_names(forked->known() - 1, blocks_.prefix_tokens());
   }
-  const bool shares =
-      origin->computed > 0 && running_.size() < static_cast<std::size_t>(config_.max_running);
+  const bool shares = origin->computed > 0 &&
+                      running_.size() < static_cast<std::size_t>(config_.max_running) &&
+                      !waiting_.must_wait(*origin);
   if (shares) {
     forked->blocks = blocks_.share(origin->blocks);
     for (Checkpoint& saved : forked->checkpoints) saved.blocks = blocks_.share(saved.blocks);
@@ -144,7 +146,7 @@ Status Scheduler::fork(SequenceId parent, SequenceId child, std::optional<TokenI
     forked->checkpoints.clear();
     forked->computed = 0;
     forked->named = 0;
-    waiting_.push_back(*forked);
+    wait(*forked);
   }
   sequences_.emplace(child, std::move(forked));
   return {};
@@ -268,22 +270,30 @@ std::size_t Scheduler::rank_of(const Sequence& sequence) const {
                                   running_.begin());
 }
 
+void Scheduler::wait(Sequence& sequence) {
+  sequence.waits_since = step_;
+  waiting_.push_back(sequence);
+}
+
 void Scheduler::run(Sequence& sequence) {
   const auto lower = std::find_if(running_.begin(), running_.end(), [&](const Sequence* other) {
     return other->priority < sequence.priority;
   });
   running_.insert(lower, &sequence);
+  waiting_.start(sequence);
 }
 
 void Scheduler::preempt(std::size_t rank) {
   Sequence& sequence = *running_[rank];
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(rank));
+  waiting_.stop(sequence);
   release(sequence);
   sequence.drop_drafts(sequence.drafts);
   sequence.computed = 0;
   sequence.named = 0;
   sequence.planned = 0;
   sequence.held = false;
+  sequence.waits_since = step_;
   waiting_.push_front(sequence);
   ++preemptions_;
 }
@@ -294,8 +304,10 @@ void Scheduler::end(Sequence& sequence, Status status) {
 }
 
 void Scheduler::erase(Sequence& sequence) {
-  std::erase(running_, &sequence);
-  waiting_.remove(sequence);
+  if (std::erase(running_, &sequence) > 0)
+    waiting_.stop(sequence);
+  else
+    waiting_.remove(sequence);
   release(sequence);
   const SequenceId id = sequence.id;
   sequences_.erase(id);
@@ -395,6 +407,7 @@ SchedulerStats Scheduler::stats() const {
   stats.running = static_cast<std::int32_t>(running_.size());
   stats.waiting = static_cast<std::int32_t>(sequences_.size() - running_.size());
   stats.preemptions = preemptions_;
+  stats.takeovers = takeovers_;
   stats.prefix_queries = prefix_queries_;
   stats.prefix_hits = prefix_hits_;
   stats.prefix_evictions = blocks_.evictions();
@@ -426,6 +439,14 @@ Status Scheduler::check_cache(const Sequence& sequence) const {
 }
 
 Status Scheduler::check_invariants() const {
+  for (const Sequence* sequence : running_) {
+    const auto slots = std::ranges::count_if(running_, [&](const Sequence* other) {
+      return other->priority == sequence->priority && other->client == sequence->client;
+    });
+    if (slots != waiting_.slots_of(sequence->priority, sequence->client))
+      return internal_error("client {} holds {} slots, not {}", sequence->client, slots,
+                            waiting_.slots_of(sequence->priority, sequence->client));
+  }
   std::unordered_set<const Sequence*> placed(running_.begin(), running_.end());
   std::size_t places = running_.size();
   for (const Sequence* sequence : waiting_.all()) {

@@ -10,7 +10,9 @@
 // first. A waiting sequence that finds no room holds up those behind it, so size starves nobody.
 // Where it has a higher priority than running ones, these are preempted for it. Lower priorities
 // wait as long as higher ones use up the steps, but one admission in kAdmissionsPerLowest goes to
-// the lowest, and what it admits counts as the highest from then on.
+// the lowest, and what it admits counts as the highest from then on. Among equals each client has a
+// share of max_running: who holds less goes first, and where it has waited for kPatienceSteps, the
+// newest sequence of the client that holds most is preempted for it.
 //
 // With a prefix cache a sequence starts behind the rows that others have computed for the same
 // tokens, and catches up when others overtake it; one whose next block another computes in the same
@@ -51,6 +53,8 @@ struct SchedulerConfig {
 };
 
 constexpr int kAdmissionsPerLowest = 16;
+constexpr std::uint64_t kPatienceSteps = 32;
+constexpr std::uint64_t kStepsPerTakeover = 8;  // as what they preempt is recomputed
 
 struct NewSequence {
   SequenceId id;
@@ -81,6 +85,7 @@ struct SchedulerStats {
   std::int32_t running = 0;
   std::int32_t waiting = 0;
   std::int64_t preemptions = 0;
+  std::int64_t takeovers = 0;               // of these, for a client that holds fewer slots
   std::int64_t prefix_queries = 0;          // tokens that started sequences knew
   std::int64_t prefix_hits = 0;             // those of them that were in the cache
   std::int64_t prefix_evictions = 0;        // blocks
@@ -98,7 +103,8 @@ class Scheduler {
 
   // A child with the parent's firm tokens and cache, which it shares until one of them writes.
   // `last` takes the place of the last token: n answers to one prompt fork after its first token.
-  // Beyond max_running the child waits and shares nothing.
+  // Beyond max_running, or its client's share while others wait, the child waits and shares
+  // nothing.
   Status fork(SequenceId parent, SequenceId child, std::optional<TokenId> last = std::nullopt);
 
   Status cancel(SequenceId id);
@@ -164,12 +170,14 @@ class Scheduler {
   void apply(const Confirmed& confirmed);
 
   void make_way();
+  void take_over();
   void plan_stretches();
   Sequence* next_running() const;
   Sequence& next_waiting() const;
   bool goes_first(const Sequence& waiting, const Sequence& running) const;
   bool admit(Sequence& sequence, Position limit);
-  bool has_room(const Sequence& sequence, Position cached, std::int32_t above) const;
+  bool has_room(const Sequence& sequence, Position cached, std::int32_t above,
+                const Sequence* preempted = nullptr) const;
   Position rows_in_budget(const Sequence& sequence, Position limit) const;
   void plan_stretch(Sequence& sequence, Position limit);
   void plan_running(std::size_t rank, Position limit);
@@ -184,6 +192,7 @@ class Scheduler {
   Position rows_before_saved_states(const Sequence& sequence) const;
   void keep_prefix(Sequence& sequence);
 
+  void wait(Sequence& sequence);
   void run(Sequence& sequence);
   void preempt(std::size_t rank);
   void end(Sequence& sequence, Status status);
@@ -205,6 +214,7 @@ class Scheduler {
   std::uint64_t step_ = 0;
   std::int64_t admissions_ = 0;
   std::int64_t preemptions_ = 0;
+  std::int64_t takeovers_ = 0;
   std::int64_t prefix_queries_ = 0;
   std::int64_t prefix_hits_ = 0;
 };

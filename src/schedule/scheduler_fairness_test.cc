@@ -18,7 +18,7 @@ TEST(FairQueue, PreemptedOnesWaitForTheTurnOfTheirClient) {
   Sequence greedy, preempted, modest;
   greedy.client = preempted.client = 1;
   modest.client = 2;
-  FairQueue queue;
+  FairQueue queue(8);
   queue.push_back(greedy);
   queue.charge(0, 1, 100);
   queue.push_front(preempted);
@@ -31,6 +31,51 @@ TEST(FairQueue, PreemptedOnesWaitForTheTurnOfTheirClient) {
   EXPECT_EQ(&queue.next(), &greedy);
   queue.remove(greedy);
   EXPECT_TRUE(queue.empty());
+}
+
+TEST(FairQueue, ClientsWithTheirShareOfSlotsComeBehindOthers) {
+  Sequence greedy, modest, third;
+  greedy.client = 1;
+  modest.client = 2;
+  third.client = 3;
+  FairQueue queue(4);
+  for (int i = 0; i < 3; ++i) queue.start(greedy);
+  queue.push_back(greedy);
+  EXPECT_FALSE(queue.must_wait(greedy)) << "nobody else wants the slot";
+  EXPECT_EQ(queue.above_share(0), std::nullopt);
+  queue.push_back(modest);
+  queue.charge(0, 2, 1'000);
+  EXPECT_EQ(&queue.next(), &modest) << "whatever was computed for it";
+  EXPECT_TRUE(queue.must_wait(greedy));
+  EXPECT_FALSE(queue.must_wait(modest));
+  EXPECT_EQ(queue.above_share(0), 1u);
+  EXPECT_EQ(queue.above_share(1), std::nullopt);
+  queue.stop(greedy);
+  EXPECT_EQ(queue.above_share(0), std::nullopt) << "a half is its share";
+  queue.push_back(third);
+  EXPECT_EQ(queue.above_share(0), std::nullopt) << "parts of a slot count as one";
+  queue.start(greedy);
+  EXPECT_EQ(queue.above_share(0), 1u);
+  queue.remove(modest);
+  queue.remove(third);
+  EXPECT_EQ(&queue.next(), &greedy);
+  queue.remove(greedy);
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(queue.slots_of(0, 1), 3);
+}
+
+TEST(FairQueue, HigherPrioritiesLeaveTheOthersFewerSlots) {
+  Sequence high, low, other;
+  high.priority = 1;
+  other.client = 1;
+  FairQueue queue(6);
+  for (int i = 0; i < 4; ++i) queue.start(high);
+  for (int i = 0; i < 2; ++i) queue.start(low);
+  queue.push_back(other);
+  EXPECT_EQ(queue.above_share(0), 0u);
+  queue.stop(high);
+  queue.stop(high);
+  EXPECT_EQ(queue.above_share(0), std::nullopt);
 }
 
 class SchedulerFairness : public ::testing::Test {
@@ -209,6 +254,62 @@ TEST_F(SchedulerFairness, RowsOfStretchesAreLimitedInAllOfThemTogether) {
   EXPECT_EQ(stretches, 13);
   scheduler_->set_stretch_rows(0);
   for (const auto& [id, count] : step(100)) EXPECT_EQ(count, 1);
+}
+
+TEST_F(SchedulerFairness, AClientThatWaitsGetsItsShareOfTheSlotsFromTheOneThatHoldsMost) {
+  make({.max_rows = 16, .max_running = 4, .groups = {{4, 1'000, 0}}});
+  std::vector<SequenceId> first, second;
+  for (int i = 0; i < 8; ++i) first.push_back(add(4, 1));
+  for (int i = 0; i < 5; ++i) step(10'000);
+  for (int i = 0; i < 3; ++i) second.push_back(add(4, 2));
+  const auto running_of = [&](const std::vector<SequenceId>& all) {
+    return std::ranges::count_if(all,
+                                 [&](SequenceId id) { return scheduler_->find(id)->computed > 0; });
+  };
+  for (std::uint64_t i = 1; i < kPatienceSteps; ++i) step(10'000);
+  EXPECT_EQ(running_of(first), 4) << "others may end by themselves";
+  for (std::uint64_t i = 0; i < kStepsPerTakeover; ++i) step(10'000);
+  EXPECT_EQ(running_of(second), 1);
+  EXPECT_GT(scheduler_->find(first[2])->computed, 0) << "the newest goes";
+  EXPECT_EQ(scheduler_->find(first[3])->computed, 0);
+  for (int i = 0; i < 500; ++i) step(10'000);
+  EXPECT_EQ(running_of(first), 2);
+  EXPECT_EQ(running_of(second), 2);
+  EXPECT_EQ(scheduler_->stats().takeovers, 2) << "nobody takes back";
+  EXPECT_EQ(scheduler_->stats().preemptions, 2);
+}
+
+TEST_F(SchedulerFairness, NobodyIsPreemptedWhereThatLetsNobodyIn) {
+  make({.max_rows = 16, .max_running = 3, .groups = {{4, 40, 0}}});
+  for (int i = 0; i < 3; ++i) add(4, 1);
+  step(10'000);
+  add(120, 2);
+  for (std::uint64_t i = 0; i < kPatienceSteps + 4; ++i) step(10'000);
+  EXPECT_EQ(scheduler_->stats().preemptions, 0);
+}
+
+TEST_F(SchedulerFairness, ForksBeyondTheShareOfTheirClientWaitWhereOthersDo) {
+  make({.max_rows = 16, .max_running = 4, .groups = {{4, 1'000, 0}}, .prefix_tokens = 4});
+  const SequenceId parent = add(8, 1);
+  step(1'000);
+  scheduler_->set_stretch_rows(0);
+  const auto fork = [&] {
+    const SequenceId child{next_id_++};
+    EXPECT_TRUE(scheduler_->fork(parent, child).ok());
+    return scheduler_->find(child)->computed > 0;
+  };
+  EXPECT_TRUE(fork());
+  const SequenceId other = add(8, 2);
+  EXPECT_FALSE(fork()) << "two of four are its share";
+  EXPECT_FALSE(fork());
+  scheduler_->set_stretch_rows(16);
+  step(1'000);
+  EXPECT_EQ(scheduler_->find(other)->computed, 8);
+  EXPECT_EQ(scheduler_->stats().running, 4) << "nobody else wants the last slot";
+  EXPECT_TRUE(scheduler_->cancel(other).ok());
+  step(1'000);
+  EXPECT_EQ(scheduler_->stats().running, 4);
+  EXPECT_EQ(scheduler_->stats().waiting, 0);
 }
 
 TEST_F(SchedulerFairness, CancellingTakesASequenceOutWhereverItIs) {

@@ -18,6 +18,7 @@ const StepPlan& Scheduler::plan_step() {
   being_computed_.clear();
   ++step_;
   make_way();
+  take_over();
   // A sequence may preempt others only behind it, so the ranks in front stay as they are.
   for (std::size_t rank = 0; rank < running_.size(); ++rank) {
     const Sequence& sequence = *running_[rank];
@@ -43,6 +44,25 @@ void Scheduler::make_way() {
   while (!running_.empty() && running_.back()->priority < next.priority && !fits()) {
     preempt(running_.size() - 1);
   }
+}
+
+// Preempts for a client that has waited for its share of the slots, where that lets it in.
+void Scheduler::take_over() {
+  if (waiting_.empty() || step_ % kStepsPerTakeover != 0) return;
+  Sequence& next = waiting_.next();
+  if (step_ < next.waits_since + kPatienceSteps) return;
+  const auto client = waiting_.above_share(next.priority);
+  if (!client) return;
+  const auto newest = std::find_if(running_.rbegin(), running_.rend(), [&](const Sequence* each) {
+    return each->priority == next.priority && each->client == *client;
+  });
+  const Position cached = cached_prefix(next);
+  if (running_.size() < static_cast<std::size_t>(config_.max_running) &&
+      has_room(next, cached, kAnyPriority))
+    return;
+  if (!has_room(next, cached, kAnyPriority, *newest)) return;
+  ++takeovers_;
+  preempt(rank_of(**newest));
 }
 
 // Running stretches and the queue, one after the other as long as there are rows.
@@ -118,15 +138,16 @@ bool Scheduler::admit(Sequence& sequence, Position limit) {
 }
 
 // Whether the free blocks hold all of the sequence, besides what running ones will still take for
-// the tokens they know: admitting on less would preempt it soon. Those below a priority count as
-// preempted.
-bool Scheduler::has_room(const Sequence& sequence, Position cached, std::int32_t above) const {
+// the tokens they know: admitting on less would preempt it soon. Those below a priority, and one
+// more, count as preempted.
+bool Scheduler::has_room(const Sequence& sequence, Position cached, std::int32_t above,
+                         const Sequence* preempted) const {
   const auto prefix = sequence.prefix(sequence.names.size());
   for (std::size_t g = 0; g < config_.groups.size(); ++g) {
     std::int64_t room = blocks_.pool(g).free_blocks();
     for (const Sequence* other : running_) {
       const std::int64_t live = other->blocks[g].live();
-      room += other->priority < above
+      room += other->priority < above || other == preempted
                   ? live
                   : -std::max<std::int64_t>(0, blocks_.peak_blocks(g, other->known()) - live);
     }

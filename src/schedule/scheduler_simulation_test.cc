@@ -69,6 +69,7 @@ class Simulation {
   // For want of blocks, not forced nor by a failed step.
   std::int64_t preemptions() const { return scheduler_.stats().preemptions - forced_ - failed_; }
   std::int64_t copies() const { return copies_; }
+  std::int64_t takeovers() const { return scheduler_.stats().takeovers; }
   std::int64_t hits() const { return scheduler_.stats().prefix_hits; }
   std::int64_t evictions() const { return scheduler_.stats().prefix_evictions; }
 
@@ -117,7 +118,8 @@ class Simulation {
     }
     sequence.final_logits = chance(90);
     sequence.priority = uniform(0, 2);
-    sequence.client = static_cast<std::uint64_t>(uniform(0, 3));
+    // Mostly of one client for a while.
+    sequence.client = static_cast<std::uint64_t>(chance(20) ? uniform(0, 3) : steps_ / 64 % 4);
     sequence.cache_salt = chance(80) ? "" : "salt";
     Life life;
     life.tokens = sequence.tokens;
@@ -280,6 +282,7 @@ class Simulation {
     ASSERT_LE(rows, scenario_.config.max_rows);
     ASSERT_LE(logit_rows, scenario_.config.max_logit_rows);
     ASSERT_LE(scheduler_.stats().running, scenario_.config.max_running);
+    ASSERT_LE(takeovers(), steps_ / static_cast<int>(kStepsPerTakeover));
   }
 
   static bool owes_logits(const Life& life, Position position) {
@@ -373,6 +376,9 @@ std::vector<Scenario> scenarios() {
       {"one at a time",
        {.max_rows = 1, .max_logit_rows = 1, .max_running = 1, .groups = {{2, 20, 0}}},
        20},
+      {"few slots",
+       {.max_rows = 24, .max_logit_rows = 12, .max_running = 3, .groups = {{4, 150, 0}}},
+       200},
       {"full and windowed",
        {.max_rows = 24,
         .max_logit_rows = 12,
@@ -436,7 +442,7 @@ std::vector<Scenario> cached_scenarios() {
 
 TEST(SchedulerSimulation, EverySequenceFinishesWithItsOwnTokens) {
   int steps = 0;
-  std::int64_t preemptions = 0, copies = 0, hits = 0, evictions = 0;
+  std::int64_t preemptions = 0, takeovers = 0, copies = 0, hits = 0, evictions = 0;
   std::uint64_t seed = 1;
   std::vector<Scenario> all = scenarios();
   for (Scenario& scenario : cached_scenarios()) all.push_back(std::move(scenario));
@@ -447,6 +453,7 @@ TEST(SchedulerSimulation, EverySequenceFinishesWithItsOwnTokens) {
     ASSERT_FALSE(HasFailure()) << scenario.name;
     steps += simulation.steps();
     preemptions += simulation.preemptions();
+    takeovers += simulation.takeovers();
     copies += simulation.copies();
     hits += simulation.hits();
     evictions += simulation.evictions();
@@ -454,9 +461,11 @@ TEST(SchedulerSimulation, EverySequenceFinishesWithItsOwnTokens) {
       EXPECT_EQ(simulation.hits(), 0) << scenario.name;
     }
   }
-  std::cout << steps << " steps, " << preemptions << " preemptions, " << copies << " copies\n";
+  std::cout << steps << " steps, " << preemptions << " preemptions, " << takeovers
+            << " of them takeovers, " << copies << " copies\n";
   EXPECT_GE(steps, 20 * kSteps);
   EXPECT_GT(preemptions, kSteps / 10);
+  EXPECT_GT(takeovers, kSteps / 2000);
   EXPECT_GT(copies, kSteps / 10);
   EXPECT_GT(hits, kSteps);
   EXPECT_GT(evictions, kSteps);

@@ -30,6 +30,7 @@ struct Sequence {
   std::int32_t priority = 0;
   std::uint64_t client = 0;
   std::uint64_t considered = 0;         // the last step that asked whether to compute rows of it
+  std::uint64_t waits_since = 0;        // the step before it came to the queue
   BlockTables blocks;                   // one table per cache group; empty while waiting
   std::vector<Checkpoint> checkpoints;  // by position, ascending; none while waiting
   // The states before the step under way, where it ends in drafts that a commit may take back.
