@@ -275,6 +275,12 @@ bool Connection::busy() const {
   return phase_ != Phase::kClosed && (phase_ >= Phase::kHandling || unsent() > 0);
 }
 
+bool Connection::idle_since(Clock::time_point time) const {
+  if (phase_ != Phase::kIdle || phase_start_ > time || unsent() > 0) return false;
+  ErrorCode error;
+  return socket_.available(error) == 0;
+}
+
 void Connection::drop() {
   if (phase_ == Phase::kClosed) return;
   const auto self = shared_from_this();

@@ -80,6 +80,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void cut();
   // Whether a request is being answered, or an answer on its way.
   bool busy() const;
+  // Whether the client has sent nothing since its last answer, which came before `time`.
+  bool idle_since(Clock::time_point time) const;
+  Clock::time_point phase_start() const { return phase_start_; }
   // Ends the connection at once.
   void drop();
 

@@ -90,6 +90,7 @@ TEST(Limits, BodiesTogether) {
 TEST(Limits, Connections) {
   ServerOptions options;
   options.max_connections = 2;
+  options.spare_idle = std::chrono::hours(1);
   const auto server = start_test_server(echo, options);
   TestClient first(server->port());
   auto second = std::make_unique<TestClient>(server->port());
@@ -107,9 +108,40 @@ TEST(Limits, Connections) {
   EXPECT_EQ(fourth.ask(get("/")).status, 200);
 }
 
+TEST(Limits, TheConnectionThatIsIdleLongestGivesWay) {
+  ServerOptions options;
+  options.max_connections = 3;
+  options.spare_idle = milliseconds(0);
+  Holder holder;
+  const auto server = start_test_server(
+      [&](const HttpRequest& request, std::shared_ptr<Exchange> exchange) {
+        if (request.path == "/hold")
+          holder.handler()(request, std::move(exchange));
+        else
+          echo(request, exchange);
+      },
+      options);
+  TestClient busy(server->port()), begun(server->port()), idle(server->port());
+  busy.send(get("/hold"));
+  begun.send("GET / HT");
+  EXPECT_EQ(idle.ask(get("/")).status, 200);
+  ASSERT_TRUE(eventually([&] { return holder.held() == 1; }));
+  TestClient next(server->port());
+  EXPECT_EQ(next.ask(get("/")).status, 200);
+  EXPECT_EQ(idle.receive(), "") << "it is closed";
+  TestClient last(server->port());
+  EXPECT_EQ(last.ask(get("/")).status, 200);
+  EXPECT_EQ(next.receive(), "");
+  begun.send("TP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_EQ(begun.read().status, 200);
+  holder.answer();
+  EXPECT_EQ(busy.read().status, 200);
+}
+
 TEST(Limits, HoweverManyConnectionsComeEachIsTold) {
   ServerOptions options;
   options.max_connections = 1;
+  options.spare_idle = std::chrono::hours(1);
   const auto server = start_test_server(echo, options);
   TestClient first(server->port());
   EXPECT_EQ(first.ask(get("/")).status, 200);

@@ -26,7 +26,9 @@ struct ServerOptions {
   // A client that takes longer is dropped, after 408 where it has begun a request.
   std::chrono::milliseconds header_timeout{10'000};  // from a request's first byte to its body
   std::chrono::milliseconds body_timeout{60'000};
-  std::chrono::milliseconds idle_timeout{75'000};   // before and between requests
+  std::chrono::milliseconds idle_timeout{75'000};  // before and between requests
+  // From then on an idle connection is closed where another needs its place.
+  std::chrono::milliseconds spare_idle{1'000};
   std::chrono::milliseconds write_timeout{30'000};  // without taking a byte of what waits for it
 
   Bytes stream_buffer_bytes = 4 * kMiB;  // a stream whose client is further behind is dropped

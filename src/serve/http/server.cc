@@ -94,6 +94,7 @@ class Server::Impl {
  private:
   asio::awaitable<void, Executor> accept_loop(Acceptor& acceptor);
   void admit(Socket socket);
+  void close_longest_idle();
   void turn_away(Socket& socket);
   void retire();
   void for_all(void (Connection::*call)());
@@ -147,14 +148,27 @@ asio::awaitable<void, Executor> Server::Impl::accept_loop(Acceptor& acceptor) {
 }
 
 void Server::Impl::admit(Socket socket) {
-  const std::size_t open = state_.open.size();
   const std::size_t most = state_.options.max_connections;
+  if (state_.open.size() >= most) close_longest_idle();
+  const std::size_t open = state_.open.size();
   if (open >= most + kRefusing) return turn_away(socket);
   const auto connection = std::make_shared<Connection>(state_, std::move(socket));
   state_.open.insert(connection);
   state_.connections = state_.open.size();
   if (open < most) return connection->start();
   connection->start_refusing(crowd_response());
+}
+
+// Makes room for another. Clients know that a server may close connections that they do not use.
+void Server::Impl::close_longest_idle() {
+  Clock::time_point since = Clock::now() - state_.options.spare_idle;
+  std::shared_ptr<Connection> longest;
+  for (const auto& connection : state_.open) {
+    if (!connection->idle_since(since)) continue;
+    since = connection->phase_start();
+    longest = connection;
+  }
+  if (longest) longest->drop();
 }
 
 // As far as the socket takes it at once, which holds nothing yet.
