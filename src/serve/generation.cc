@@ -16,6 +16,7 @@ namespace json = boost::json;
 
 constexpr std::int32_t kMostTopLogprobs = 20;
 constexpr std::size_t kMostBreakers = 64;
+constexpr std::int64_t kMostPriority = 1 << 20;
 constexpr const char* kBreakers = "dry_sequence_breakers";
 constexpr double kLargest = 1e18;
 
@@ -105,6 +106,15 @@ ChatInputs inputs_of(const ServedModel& model, const Generation& generation) {
 std::uint64_t client_number(const std::string& client) { return std::hash<std::string>{}(client); }
 
 }  // namespace
+
+std::optional<Refusal> take_priority(Fields& fields, Generation& generation) {
+  STRATA_ASSIGN(const auto priority, fields.integer("priority", -kMostPriority, kMostPriority));
+  if (priority.value_or(0) < 0)
+    fields.warn("priority", "counts as 0, which nobody goes before");
+  else
+    generation.priority = kInteractive - static_cast<std::int32_t>(priority.value_or(0));
+  return std::nullopt;
+}
 
 void take_sampling(Fields& fields, const json::object& object, Generation& generation) {
   const auto take = [&](std::string_view name) {

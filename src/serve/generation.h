@@ -30,6 +30,10 @@ struct OutputFormat {
   std::string field;    // of the request, for errors
 };
 
+// Priorities of requests. Background ones wait for all others.
+constexpr std::int32_t kInteractive = 0;
+constexpr std::int32_t kBackground = -1;
+
 struct Generation {
   std::string model;
   // The prompt is one of these: messages, a text, tokens.
@@ -58,7 +62,7 @@ struct Generation {
   bool ignore_end = false;       // the tokens that end answers do not
 
   std::optional<std::chrono::milliseconds> keep_alive;
-  std::int32_t priority = 0;
+  std::int32_t priority = kInteractive;
   std::string client;  // whose turn it is; empty: the address
   std::string cache_salt;
   std::vector<std::string> warnings;
@@ -68,6 +72,8 @@ struct Generation {
 // Reads the members that name sampling parameters from a request into `generation.sampling`, so
 // that they are known. Ranges are checked with the model.
 void take_sampling(Fields& fields, const boost::json::object& object, Generation& generation);
+// `priority`, as vLLM has it: 0 goes first, and the greater, the later.
+std::optional<Refusal> take_priority(Fields& fields, Generation& generation);
 
 // What is asked of the engine.
 struct Prepared {

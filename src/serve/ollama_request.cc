@@ -39,6 +39,7 @@ std::optional<Refusal> read_options(Fields& fields, Generation& generation) {
   Fields inner(*options, "options.");
   generation.sampling_path = "options.";
   take_sampling(inner, *options, generation);
+  STRATA_CHECK(take_priority(inner, generation));  // Strata's own, as in the other dialect
   STRATA_ASSIGN(const auto most, inner.integer("num_predict", -2, kMostOllamaTokens));
   // -2 asks to fill the context, which an answer without a limit may do anyway.
   if (most) generation.max_tokens = std::max(static_cast<std::int32_t>(*most), -1);

@@ -18,7 +18,6 @@ constexpr std::int64_t kMostChoices = 128;
 constexpr std::size_t kMostPrompts = 256;
 constexpr std::size_t kMostBiases = 4096;
 constexpr std::size_t kMostModalities = 8;
-constexpr std::int64_t kMostPriority = 1 << 20;
 constexpr const char* kFormat = "response_format";
 
 constexpr Shape kStreamOptions{{{"include_usage"}}};
@@ -104,8 +103,7 @@ std::optional<Refusal> read_common(Fields& fields, const json::object& object, O
   STRATA_ASSIGN(const auto choices, fields.integer("n", 1, kMostChoices));
   generation.choices = static_cast<std::int32_t>(choices.value_or(1));
   STRATA_CHECK(take_stops(fields, generation));
-  STRATA_ASSIGN(const auto priority, fields.integer("priority", -kMostPriority, kMostPriority));
-  generation.priority = static_cast<std::int32_t>(-priority.value_or(0));  // as vLLM: low first
+  STRATA_CHECK(take_priority(fields, generation));
   for (const auto& [name, target] :
        {std::pair{"user", &generation.client}, std::pair{"cache_salt", &generation.cache_salt}}) {
     STRATA_ASSIGN(const auto text, fields.text(name));
@@ -168,14 +166,16 @@ std::optional<Refusal> read_thinking(Fields& fields, Generation& generation) {
 }
 
 // What OpenAI's service does and this program does not.
-std::optional<Refusal> read_service(Fields& fields) {
+std::optional<Refusal> read_service(Fields& fields, Generation& generation) {
   STRATA_ASSIGN(const auto modalities, fields.texts("modalities", kMostModalities));
   for (const std::string& each : modalities)
     if (each != "text") return fields.wrong("modalities", "may name text only");
   STRATA_ASSIGN(const auto tier,
                 fields.word("service_tier", {"auto", "default", "flex", "scale", "priority"}));
-  if (tier && *tier != "auto" && *tier != "default")
-    fields.warn("service_tier", "has no effect here: there is one tier");
+  if (tier == "flex")
+    generation.priority = std::min(generation.priority, kBackground);
+  else if (tier == "scale" || tier == "priority")
+    fields.warn("service_tier", "has no effect: nobody goes before the default tier here");
   STRATA_ASSIGN(const auto verbosity, fields.word("verbosity", {"low", "medium", "high"}));
   if (verbosity && *verbosity != "medium")
     fields.warn("verbosity", "has no effect: no model here can be told");
@@ -248,7 +248,7 @@ Answer<OpenAiRequest> read_chat_request(std::string_view body) {
   STRATA_CHECK(read_chat_logprobs(fields, out, generation));
   STRATA_ASSIGN(const std::int32_t most, tokens_of(fields, "max_tokens", -1));
   STRATA_ASSIGN(generation.max_tokens, tokens_of(fields, "max_completion_tokens", most));
-  STRATA_CHECK(read_service(fields));
+  STRATA_CHECK(read_service(fields, generation));
   generation.warnings = fields.warnings();
   out.generations.push_back(std::move(generation));
   return out;

@@ -67,6 +67,23 @@ TEST(OpenAiChat, ReadsWhatItIsAsked) {
   EXPECT_THAT(generation.warnings, IsEmpty());
 }
 
+TEST(OpenAiChat, LetsRequestsGoBehindOthersButNotBefore) {
+  const auto priority = [](const std::string& members) {
+    return chat(members).generations.front().priority;
+  };
+  EXPECT_EQ(priority(R"("service_tier": "default")"), kInteractive);
+  EXPECT_EQ(priority(R"("service_tier": "priority")"), kInteractive);
+  EXPECT_EQ(priority(R"("priority": 0)"), kInteractive);
+  EXPECT_EQ(priority(R"("priority": -7)"), kInteractive);
+  EXPECT_THAT(chat(R"("priority": -7)").generations.front().warnings,
+              ElementsAre(HasSubstr("`priority` counts as 0")));
+  EXPECT_EQ(priority(R"("service_tier": "flex")"), kBackground);
+  EXPECT_EQ(priority(R"("service_tier": "flex", "priority": -7)"), kBackground);
+  EXPECT_EQ(priority(R"("service_tier": "flex", "priority": 4)"), -4);
+  EXPECT_LT(kBackground, kInteractive);
+  EXPECT_EQ(chat_field(R"("priority": 1.5)"), "priority");
+}
+
 TEST(OpenAiChat, PrefersTheNewNameOfTheLimit) {
   EXPECT_EQ(chat("").generations.front().max_tokens, -1);
   EXPECT_EQ(chat(R"("max_tokens": 5, "max_completion_tokens": 6)").generations.front().max_tokens,
@@ -183,7 +200,7 @@ TEST(OpenAiChat, RefusesValuesThatItDoesNotKnow) {
   EXPECT_THAT(warnings(R"("modalities": ["text"], "service_tier": "auto", "verbosity": "medium",
                           "store": false, "reasoning_effort": "xhigh")"),
               IsEmpty());
-  EXPECT_THAT(warnings(R"("service_tier": "flex")"), ElementsAre(HasSubstr("`service_tier`")));
+  EXPECT_THAT(warnings(R"("service_tier": "scale")"), ElementsAre(HasSubstr("`service_tier`")));
   EXPECT_THAT(warnings(R"("verbosity": "low")"), ElementsAre(HasSubstr("`verbosity`")));
   EXPECT_THAT(warnings(R"("store": true)"), ElementsAre(HasSubstr("`store`")));
   for (const char* const name : {"audio", "function_call"})
@@ -257,6 +274,16 @@ TEST(OllamaChat, ReadsWhatItIsAsked) {
   EXPECT_EQ(generation.max_tokens, -1);
   EXPECT_THAT(generation.stops, ElementsAre("x"));
   EXPECT_THAT(generation.warnings, ElementsAre(HasSubstr("options.num_ctx")));
+}
+
+TEST(OllamaChat, MayAskToGoBehindOthers) {
+  const auto read = [](const std::string& priority) {
+    return ollama(R"({"messages": [{"role": "user", "content": "x"}], "options": {"priority": )" +
+                  priority + "}}");
+  };
+  EXPECT_EQ(read("1").generation.priority, kBackground);
+  EXPECT_EQ(read("-1").generation.priority, kInteractive);
+  EXPECT_THAT(read("-1").generation.warnings, ElementsAre(HasSubstr("`options.priority`")));
 }
 
 TEST(OllamaChat, OnlyLoadsWithoutMessages) {
