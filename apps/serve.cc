@@ -180,13 +180,13 @@ serve::ModelsOptions models_options(const ServeOptions& options, std::vector<Mod
 
 Result<int> run(const ServeOptions& options) {
   STRATA_ASSIGN(const std::vector<ModelFile> files, configured_files(options.models));
-  STRATA_ASSIGN(http::ServerOptions http, http_options(options));
+  serve::ModelsOptions models = models_options(options, files);
+  STRATA_ASSIGN(http::ServerOptions http, http_options(options, models.engine.memory));
   STRATA_ASSIGN(const serve::LineFilter noise, read_noise(options));
   const sigset_t signals = ending_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::atomic<bool> useless{false};  // the only model cannot be loaded
-  serve::Service service(models_options(options, files),
-                         {std::string(program_version()), metadata_json, noise});
+  serve::Service service(std::move(models), {std::string(program_version()), metadata_json, noise});
   serve::Router router;
   add_openai(router, service);
   add_ollama(router, service);

@@ -14,6 +14,7 @@
 #include "options.h"
 #include "say.h"
 #include "serve/ollama_request.h"
+#include "serve/reserve.h"
 
 namespace strata::apps {
 namespace {
@@ -283,11 +284,14 @@ Result<serve::LineFilter> read_noise(const ServeOptions& options) {
   return filter;
 }
 
-Result<http::ServerOptions> http_options(const ServeOptions& options) {
+Result<http::ServerOptions> http_options(const ServeOptions& options, Bytes budget) {
   http::ServerOptions http;
   http.address = options.address;
   http.port = options.port;
   http.max_connections = options.connections;
+  const serve::Reserve reserve(budget);
+  http.max_buffered_bytes = reserve.bodies();
+  http.max_body_bytes = reserve.body();
   http.allowed_hosts = options.hosts;
   http.allowed_origins = options.origins;
   if (!options.key_file.empty()) {

@@ -52,8 +52,8 @@ bool is_any_address(std::string_view address);
 // Where a server that listens there can be reached from this machine.
 std::string url_of(const std::string& address, int port);
 
-// Reads the file of keys.
-Result<http::ServerOptions> http_options(const ServeOptions& options);
+// Reads the file of keys. `budget`: of memory, of which what clients send may take a share.
+Result<http::ServerOptions> http_options(const ServeOptions& options, Bytes budget);
 
 // The rules of --neutralize; none where there is no file.
 Result<serve::LineFilter> read_noise(const ServeOptions& options);

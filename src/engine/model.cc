@@ -74,6 +74,7 @@ Status reserve_plan(Model& model) {
   const PlacementPlan& plan = model.plan;
   model.ledger = std::make_unique<MemoryLedger>(plan.budget);
   STRATA_TRY(reserve(model, "program", plan.program));
+  for (const auto& [owner, bytes] : plan.reserved) STRATA_TRY(reserve(model, owner, bytes));
   STRATA_TRY(reserve(model, "weights", plan.weights));
   STRATA_TRY(reserve(model, "staging", plan.staging));
   STRATA_TRY(reserve(model, "activations", plan.segment));
@@ -100,7 +101,7 @@ Result<std::unique_ptr<Model>> load_model(ModelManifest manifest, const EngineOp
   // What is resident, since much of what parsing freed still is; the peak may be an earlier
   // model's.
   const Workload workload{options.context, options.sequences, step_limits(model->graph, options),
-                          resident_bytes()};
+                          resident_bytes(), options.reserved};
   DeviceCosts costs{kBlockTokens, {}, 0};
   STRATA_ASSIGN(costs.segment_bytes, model->device->segment_bytes(model->graph, workload.step));
   for (const CacheGroupSpec& group : model->graph.cache_groups)

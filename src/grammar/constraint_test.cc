@@ -18,8 +18,9 @@ struct Vocabulary {
     EXPECT_NE(found, tokens.end()) << text;
     return static_cast<TokenId>(found - tokens.begin());
   }
-  std::shared_ptr<TokenMasks> masks(std::string_view grammar) const {
-    return std::make_shared<TokenMasks>(gbnf(grammar), table);
+  std::shared_ptr<TokenMasks> masks(std::string_view grammar,
+                                    std::shared_ptr<MaskRoom> room = nullptr) const {
+    return std::make_shared<TokenMasks>(gbnf(grammar), table, std::move(room));
   }
 
   std::vector<std::string> tokens;
@@ -101,6 +102,43 @@ TEST(GrammarConstraint, SaysThatAGrammarIsTooAmbiguous) {
   const auto allowed = constraint.allowed();
   ASSERT_FALSE(allowed.ok());
   EXPECT_NE(allowed.status().message().find("too ambiguous"), std::string::npos);
+}
+
+TEST(TokenMasks, ShareARoomAndKeepNothingThatCanBeMadeAgainWhereItIsFull) {
+  std::vector<std::string> texts;
+  for (char a = 'a'; a <= 'z'; ++a)
+    for (char b = 'a'; b <= 'z'; ++b) texts.push_back({a, b});
+  const Vocabulary v(std::move(texts));
+  constexpr const char* kText = R"(root ::= ([a-z]{1,40} [x-z]){200,400})";
+  // Rounds ahead of the last make configurations that are all different.
+  const auto follow = [&](const std::shared_ptr<TokenMasks>& masks) {
+    std::vector<std::vector<TokenId>> seen;
+    GrammarConstraint constraint(masks);
+    for (int i = 0; i < 60; ++i) {
+      const auto mask = constraint.allowed();
+      EXPECT_TRUE(mask.ok());
+      seen.push_back(tokens_of(*mask));
+      constraint.advance(seen.back()[static_cast<std::size_t>(i) * 7 % seen.back().size()]);
+    }
+    return seen;
+  };
+  const auto alone = v.masks(kText), kept = v.masks(kText, std::make_shared<MaskRoom>(kGiB));
+  const auto expected = follow(alone);
+  EXPECT_EQ(follow(kept), expected);
+  EXPECT_EQ(kept->bytes(), alone->bytes());
+
+  const auto room = std::make_shared<MaskRoom>(alone->bytes() / 2);
+  auto first = v.masks(kText, room);
+  EXPECT_EQ(follow(first), expected);
+  EXPECT_LE(room->used, room->most);
+  auto second = v.masks(kText, room);
+  EXPECT_EQ(follow(second), expected);
+  EXPECT_LT(second->bytes(), alone->bytes() / 4);
+  EXPECT_EQ(room->used, first->bytes() + second->bytes());
+  first.reset();
+  EXPECT_EQ(room->used, second->bytes());
+  second.reset();
+  EXPECT_EQ(room->used, 0u);
 }
 
 TEST(GrammarConstraint, NothingIsAllowedWhereTheVocabularyDoesNotFit) {

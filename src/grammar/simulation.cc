@@ -81,6 +81,13 @@ void Simulation::clear() {
   add_set({});
 }
 
+std::size_t Simulation::bytes() const {
+  const auto held = [](const auto& items) { return items.capacity() * sizeof(items[0]); };
+  return held(frames_) + held(depths_) + held(threads_) + held(sets_) + held(reached_) +
+         held(visited_) + held(following_) + following_.size() * sizeof(*following_[0]) +
+         frame_index_.bytes() + set_index_.bytes() + visited_index_.bytes();
+}
+
 std::uint32_t Simulation::push(const StackFrame& frame) {
   const auto fresh = static_cast<std::uint32_t>(frames_.size());
   const std::uint64_t hash =

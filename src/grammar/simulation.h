@@ -81,6 +81,8 @@ class Simulation {
   bool overflowed() const { return overflowed_; }
   // Threads looked at since clear(): what all cost.
   std::size_t visits() const { return visits_; }
+  // Of memory, what a next use finds ready included.
+  std::size_t bytes() const;
 
  private:
   static constexpr Set kNotKnown = 0xffffffff;
@@ -95,6 +97,7 @@ class Simulation {
     // The first with this hash for which `same` holds; else `fresh`, which goes in.
     template <typename Same>
     std::uint32_t find_or_add(std::uint64_t hash, std::uint32_t fresh, Same same);
+    std::size_t bytes() const { return slots_.size() * sizeof(Slot); }
 
    private:
     struct Slot {

@@ -11,9 +11,9 @@ namespace {
 // instead. What follows a thread's state alone counts less, as it is mostly known.
 constexpr std::size_t kMostSteps = 1;
 constexpr std::size_t kLocalDiscount = 8;
-constexpr std::size_t kMostLocalBytes = 8 * kMiB;
-constexpr std::size_t kMostCachedBytes = 4 * kMiB;
-constexpr std::size_t kLeastCached = 16;
+constexpr Bytes kMostLocalBytes = 8 * kMiB;
+constexpr Bytes kMostCachedBytes = 4 * kMiB;
+constexpr Bytes kEntryBytes = 256;  // of the maps and lists, and the heap's own
 // Preparation: states that take this many bytes are followed by long walks.
 constexpr unsigned kWideBytes = 96;
 constexpr std::size_t kMostPrepared = 16;
@@ -67,6 +67,16 @@ std::vector<std::uint32_t> readers(const Automaton& automaton) {
   return out;
 }
 
+template <typename T>
+Bytes bytes_of(const std::vector<T>& items) {
+  return items.capacity() * sizeof(T);
+}
+
+Bytes bytes_of(const Automaton& automaton) {
+  return bytes_of(automaton.states) + bytes_of(automaton.edges) + bytes_of(automaton.targets) +
+         bytes_of(automaton.repetitions) + bytes_of(automaton.bodies);
+}
+
 unsigned bytes_taken(const Automaton& automaton, std::uint32_t state) {
   unsigned bytes = 0;
   for (std::uint32_t i = 0; i < automaton.states[state].count; ++i) {
@@ -78,16 +88,59 @@ unsigned bytes_taken(const Automaton& automaton, std::uint32_t state) {
 
 }  // namespace
 
-TokenMasks::TokenMasks(Grammar grammar, std::shared_ptr<const TokenTable> table)
+TokenMasks::TokenMasks(Grammar grammar, std::shared_ptr<const TokenTable> table,
+                       std::shared_ptr<MaskRoom> room)
     : grammar_(std::move(grammar)),
       table_(std::move(table)),
+      room_(std::move(room)),
       simulation_(*grammar_),
       local_simulation_(*grammar_),
       path_(table_->longest() + 1) {
   std::size_t prepared = 0;
   for (const std::uint32_t state : readers(*grammar_))
-    if (bytes_taken(*grammar_, state) >= kWideBytes && prepared++ < kMostPrepared) local(state);
+    if (bytes_taken(*grammar_, state) >= kWideBytes && local_bytes_ <= kMostLocalBytes &&
+        prepared++ < kMostPrepared)
+      local(state);
   start_ = compute(simplified(GrammarMatcher(grammar_).configuration()));
+  settle();
+}
+
+TokenMasks::~TokenMasks() {
+  if (room_) room_->used -= held_;
+}
+
+Bytes TokenMasks::Cached::bytes() const {
+  return kEntryBytes + bytes_of(configuration.frames) + bytes_of(configuration.threads) +
+         (mask ? bytes_of(*mask) : 0);
+}
+
+void TokenMasks::forget_locals() {
+  locals_.clear();
+  local_bytes_ = 0;
+}
+
+void TokenMasks::forget(std::list<Cached>::iterator cached) {
+  cached_bytes_ -= cached->bytes();
+  cached_.erase(hash_of(cached->configuration));
+  cache_.erase(cached);
+}
+
+void TokenMasks::count() {
+  const Bytes held = sizeof(*this) + kEntryBytes + bytes_of(*grammar_) + bytes_of(path_) +
+                     simulation_->bytes() + local_simulation_->bytes() + local_bytes_ +
+                     cached_bytes_ + (start_ ? bytes_of(*start_) : 0);
+  const Bytes before = held_.exchange(held);
+  if (room_) room_->used += held - before;
+}
+
+void TokenMasks::settle() {
+  count();
+  if (!room_ || !room_->is_full()) return;
+  forget_locals();
+  while (!cache_.empty()) forget(cache_.begin());
+  simulation_.emplace(*grammar_);
+  local_simulation_.emplace(*grammar_);
+  count();
 }
 
 // Numbers of rounds that are equal as far as one token reaches become the same.
@@ -119,40 +172,31 @@ std::shared_ptr<const TokenMasks::Mask> TokenMasks::mask(const Configuration& co
     return known->second->mask;
   }
   std::shared_ptr<const Mask> mask = compute(key);
-  if (known != cached_.end()) {
-    cache_.erase(known->second);
-    cached_.erase(known);
-  }
-  const std::size_t most =
-      std::max(kLeastCached, kMostCachedBytes / (8 * table_->mask_words() + 1024));
-  if (cache_.size() >= most) {
-    cached_.erase(hash_of(cache_.back().configuration));
-    cache_.pop_back();
-  }
+  if (known != cached_.end()) forget(known->second);
   cache_.push_front({std::move(key), mask});
   cached_[hash] = cache_.begin();
+  cached_bytes_ += cache_.front().bytes();
+  while (cached_bytes_ > kMostCachedBytes) forget(std::prev(cache_.end()));
+  settle();
   return mask;
 }
 
 std::shared_ptr<const TokenMasks::Mask> TokenMasks::compute(const Configuration& configuration) {
   auto mask = std::make_shared<Mask>(table_->mask_words());
-  if (local_bytes_ > kMostLocalBytes) {
-    locals_.clear();
-    local_bytes_ = 0;
-  }
+  if (local_bytes_ > kMostLocalBytes) forget_locals();
   left_ = kMostSteps * table_->node_count();
   added_.clear();
-  simulation_.clear();
-  Simulation::Set now = simulation_.enter(configuration);
-  for (std::size_t i = 0; i < simulation_.threads(now).size() && left_ > 0; ++i)
-    add_thread(simulation_.threads(now)[i], *mask);
-  if (left_ == 0 || simulation_.overflowed()) {
-    simulation_.clear();
-    path_[0] = now = simulation_.enter(configuration);
+  simulation_->clear();
+  Simulation::Set now = simulation_->enter(configuration);
+  for (std::size_t i = 0; i < simulation_->threads(now).size() && left_ > 0; ++i)
+    add_thread(simulation_->threads(now)[i], *mask);
+  if (left_ == 0 || simulation_->overflowed()) {
+    simulation_->clear();
+    path_[0] = now = simulation_->enter(configuration);
     left_ = table_->node_count() + 1;
     add_nodes(0, table_->node_count(), *mask);
   }
-  if (simulation_.overflowed()) return nullptr;
+  if (simulation_->overflowed()) return nullptr;
   if (configuration.done())
     for (const TokenId end : table_->ends()) set_bit(*mask, end);
   return mask;
@@ -167,7 +211,7 @@ void TokenMasks::add_thread(const Thread& thread, Mask& mask) {
   std::uint32_t least = 0, most = kUnbounded;
   const bool counted = grammar_->states[thread.state].body != kNoState;
   if (counted) {
-    const StackFrame frame = simulation_.frame(thread.frame);
+    const StackFrame frame = simulation_->frame(thread.frame);
     const auto& repetition = grammar_->repetitions[frame.node & ~StackFrame::kRepetition];
     least = repetition.min - std::min(repetition.min, frame.most);
     if (repetition.max != kUnbounded) most = repetition.max - frame.fewest;
@@ -176,8 +220,8 @@ void TokenMasks::add_thread(const Thread& thread, Mask& mask) {
   const std::uint32_t inside = most == kUnbounded ? most : most - 1;
   if (is_new || inside > added->second) add_tokens(known, added->second = inside, mask);
   if (known.exits.empty()) return;
-  const Simulation::Set outside =
-      counted ? simulation_.after_repetition(thread.frame) : simulation_.after_return(thread.frame);
+  const Simulation::Set outside = counted ? simulation_->after_repetition(thread.frame)
+                                          : simulation_->after_return(thread.frame);
   if (outside == Simulation::kDead) return;
   for (const Local::Exit& exit : known.exits)
     if (!counted || (exit.most >= least && exit.fewest <= most))
@@ -214,7 +258,7 @@ void TokenMasks::add_below(std::uint32_t node, Simulation::Set set, Mask& mask) 
 void TokenMasks::add_nodes(std::uint32_t first, std::uint32_t end, Mask& mask) {
   table_->walk(
       first, end, path_,
-      [&](Simulation::Set from, std::uint8_t byte) { return simulation_.step(from, byte); },
+      [&](Simulation::Set from, std::uint8_t byte) { return simulation_->step(from, byte); },
       [&](std::uint32_t at, Simulation::Set reached) {
         if (reached == Simulation::kDead || left_ == 0) return false;
         --left_;
@@ -227,9 +271,8 @@ const TokenMasks::Local& TokenMasks::local(std::uint32_t state) {
   const auto known = locals_.find(state);
   if (known != locals_.end()) return *known->second;
   auto made = std::make_unique<const Local>(walk_local(state));
-  local_bytes_ += sizeof(Local) + made->tokens.size() * sizeof(TokenId) +
-                  made->all.size() * sizeof(std::uint64_t) +
-                  made->exits.size() * sizeof(Local::Exit);
+  local_bytes_ += sizeof(Local) + kEntryBytes + bytes_of(made->tokens) + bytes_of(made->ends) +
+                  bytes_of(made->all) + bytes_of(made->exits);
   return *(locals_[state] = std::move(made));
 }
 
@@ -237,7 +280,7 @@ TokenMasks::Local TokenMasks::walk_local(std::uint32_t state) {
   Local out;
   std::vector<std::pair<std::uint32_t, TokenId>> inside;  // with the rounds ended
   const bool counted = grammar_->states[state].body != kNoState;
-  Simulation& simulation = local_simulation_;
+  Simulation& simulation = *local_simulation_;
   simulation.clear();
   path_[0] = simulation.start_at(state);
   const auto bottom_of = [&](const Thread& thread) {

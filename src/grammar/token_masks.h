@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -15,19 +17,34 @@
 
 namespace strata {
 
+// The memory that several grammars share. Thread-safe.
+struct MaskRoom {
+  explicit MaskRoom(Bytes bytes) : most(bytes) {}
+  bool is_full() const { return used > most; }
+
+  const Bytes most;
+  std::atomic<Bytes> used{0};
+};
+
 // Made once per grammar and vocabulary, and shared by all answers. Safe to use from any thread.
 //
 // What a token does to a thread mostly depends on the thread's state alone, and on its stack only
 // where the token ends the rule or repetition it is in; so the first part is kept per state, and
 // the rest walked anew (after Dong et al., "XGrammar: Flexible and Efficient Structured Generation
 // Engine for Large Language Models", 2024). Where that would cost more than to try all tokens, as
-// with many threads, they are tried. Whole masks are kept as well, as long as they fit.
+// with many threads, they are tried. Whole masks are kept as well, as long as they fit; where the
+// room that grammars share is full, nothing is that can be made again.
 class TokenMasks {
  public:
   // A bit per token.
   using Mask = std::vector<std::uint64_t>;
 
-  TokenMasks(Grammar grammar, std::shared_ptr<const TokenTable> table);
+  // `room` may be null.
+  TokenMasks(Grammar grammar, std::shared_ptr<const TokenTable> table,
+             std::shared_ptr<MaskRoom> room = nullptr);
+  ~TokenMasks();
+  TokenMasks(const TokenMasks&) = delete;
+  TokenMasks& operator=(const TokenMasks&) = delete;
 
   const Grammar& grammar() const { return grammar_; }
   const std::shared_ptr<const TokenTable>& table() const { return table_; }
@@ -37,6 +54,9 @@ class TokenMasks {
   // Tokens all of whose bytes may come next, and the ends where the answer may end. Null where
   // the grammar is too ambiguous to follow.
   std::shared_ptr<const Mask> mask(const Configuration& configuration);
+
+  // Of memory, but for the table.
+  Bytes bytes() const { return held_; }
 
  private:
   // What tokens do to a thread in one state, over a stack that is not known.
@@ -59,10 +79,15 @@ class TokenMasks {
   struct Cached {
     Configuration configuration;
     std::shared_ptr<const Mask> mask;
+    Bytes bytes() const;
   };
 
   Configuration simplified(Configuration configuration) const;
   std::shared_ptr<const Mask> compute(const Configuration& configuration);
+  void forget_locals();
+  void forget(std::list<Cached>::iterator cached);
+  void count();
+  void settle();
   // Adds what the thread's state allows, then what may follow where it leaves.
   void add_thread(const Thread& thread, Mask& mask);
   const Local& local(std::uint32_t state);
@@ -77,14 +102,16 @@ class TokenMasks {
   const Grammar grammar_;
   const std::shared_ptr<const TokenTable> table_;
   std::shared_ptr<const Mask> start_;
+  const std::shared_ptr<MaskRoom> room_;
+  std::atomic<Bytes> held_{0};
 
   std::mutex mutex_;  // guards all below
-  Simulation simulation_;
-  Simulation local_simulation_;
+  std::optional<Simulation> simulation_, local_simulation_;
   std::vector<Simulation::Set> path_;
   std::unordered_map<std::uint32_t, std::unique_ptr<const Local>> locals_;
-  std::size_t local_bytes_ = 0;
+  Bytes local_bytes_ = 0;
   std::list<Cached> cache_;  // last used first
+  Bytes cached_bytes_ = 0;
   std::unordered_map<std::uint64_t, std::list<Cached>::iterator> cached_;
   // What the mask in work may still cost, whatever is known already: the same configuration
   // always gets the same mask.

@@ -20,16 +20,25 @@ TokenTable::TokenTable(std::vector<std::string> bytes, std::vector<TokenId> ends
       tokens_.push_back(static_cast<TokenId>(i));
   std::ranges::stable_sort(tokens_, {}, [&](TokenId token) { return this->bytes(token); });
 
-  std::vector<std::uint32_t> path;  // open nodes, by depth
+  const auto common_bytes = [](std::string_view before, std::string_view text) {
+    return static_cast<std::size_t>(std::ranges::mismatch(before, text).in2 - text.begin());
+  };
   std::string_view before;
+  std::size_t nodes = 1;
+  for (const TokenId token : tokens_) {
+    const std::string_view text = this->bytes(token);
+    nodes += text.size() - common_bytes(std::exchange(before, text), text);
+  }
+  nodes_.reserve(nodes);
+  std::vector<std::uint32_t> path;  // open nodes, by depth
+  before = {};
   const auto close_to = [&](std::size_t depth) {
     for (; path.size() > depth; path.pop_back())
       nodes_[path.back()].end = static_cast<std::uint32_t>(nodes_.size());
   };
   for (std::uint32_t rank = 0; rank < tokens_.size(); ++rank) {
     const std::string_view text = this->bytes(tokens_[rank]);
-    const auto common = std::ranges::mismatch(before, text).in2 - text.begin();
-    close_to(static_cast<std::size_t>(common));
+    close_to(common_bytes(before, text));
     for (std::size_t i = path.size(); i < text.size(); ++i) {
       path.push_back(static_cast<std::uint32_t>(nodes_.size()));
       nodes_.push_back(

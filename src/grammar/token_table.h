@@ -30,6 +30,10 @@ class TokenTable {
              const std::vector<TokenId>& specials);
 
   static constexpr std::size_t kMostBytes = 4096;
+  // The most memory that a token of so many bytes takes in a table.
+  static constexpr std::size_t memory_of(std::size_t bytes) {
+    return sizeof(std::string) + bytes + sizeof(TokenId) + bytes * sizeof(Node);
+  }
 
   std::size_t size() const { return bytes_.size(); }
   std::size_t mask_words() const { return ceil_div<std::size_t>(size(), 64); }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct Workload {
   std::int32_t sequences = 1;  // that may hold their whole context at once
   StepLimits step;
   Bytes program = 0;  // what the process holds already: code, vocabulary, prompt
+  std::map<std::string, Bytes> reserved = {};  // what it will hold besides, by owner
 };
 
 // What a device asks for, in its own layout.
@@ -30,6 +32,7 @@ struct DeviceCosts {
 struct PlacementPlan {
   Bytes budget = 0;
   Bytes program = 0;  // the process itself: code, vocabulary, queues, chat templates at work
+  std::map<std::string, Bytes> reserved;  // for other work of the process, by owner
   Bytes weights = 0;
   Bytes staging = 0;  // for reading weights
   Bytes segment = 0;  // activations and scratch
@@ -40,7 +43,7 @@ struct PlacementPlan {
   StepLimits step;
   std::vector<std::string> notes;  // what was reduced, and why
 
-  Bytes total() const { return program + weights + staging + segment + cache; }
+  Bytes total() const;
 };
 
 // Contexts beyond this are planned only when asked for.

@@ -39,13 +39,20 @@ Result<Bytes> cache_bytes(const Graph& graph, const DeviceCosts& costs, const Wo
   return total;
 }
 
+std::string describe_reserved(const PlacementPlan& plan) {
+  std::string text;
+  for (const auto& [owner, bytes] : plan.reserved)
+    text += fmt::format(", {} {}", owner, human_bytes(bytes));
+  return text;
+}
+
 Status refuse(const PlacementPlan& plan) {
   return resource_exhausted(
       "the model needs {} but the memory budget is {}: weights {}, cache {} for {} tokens, "
-      "activations {}, staging {}, program {}; ask for a smaller --context or a larger --memory",
+      "activations {}, staging {}, program {}{}; ask for a smaller --context or a larger --memory",
       human_bytes(plan.total()), human_bytes(plan.budget), human_bytes(plan.weights),
       human_bytes(plan.cache), plan.context, human_bytes(plan.segment), human_bytes(plan.staging),
-      human_bytes(plan.program));
+      human_bytes(plan.program), describe_reserved(plan));
 }
 
 // The largest context, halving from `context`, whose cache fits.
@@ -106,6 +113,7 @@ Result<PlacementPlan> make_plan(const Graph& graph, const Workload& workload,
   PlacementPlan plan;
   plan.budget = budget;
   plan.program = workload.program + kWorkingBytes;
+  plan.reserved = workload.reserved;
   plan.staging = kStagingBytes;
   plan.segment = costs.segment_bytes;
   plan.step = workload.step;
@@ -129,10 +137,16 @@ Result<PlacementPlan> make_plan(const Graph& graph, const Workload& workload,
 }
 
 std::string describe(const PlacementPlan& plan) {
-  return fmt::format("memory: weights {}, cache {} ({} tokens), activations {}, total {} of {}",
+  return fmt::format("memory: weights {}, cache {} ({} tokens), activations {}{}, total {} of {}",
                      human_bytes(plan.weights), human_bytes(plan.cache), plan.context,
-                     human_bytes(plan.segment), human_bytes(plan.total()),
+                     human_bytes(plan.segment), describe_reserved(plan), human_bytes(plan.total()),
                      human_bytes(plan.budget));
+}
+
+Bytes PlacementPlan::total() const {
+  Bytes sum = program + weights + staging + segment + cache;
+  for (const auto& [owner, bytes] : reserved) sum += bytes;
+  return sum;
 }
 
 }  // namespace strata

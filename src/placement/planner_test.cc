@@ -48,6 +48,22 @@ TEST(Planner, AddsStatesWhereMemoryIsLeft) {
   }
 }
 
+TEST(Planner, CountsWhatIsReservedForOtherWork) {
+  const Bytes without = plan_with(kGiB, 8192)->total();
+  Workload workload{8192, 4, {256, 16}, kMiB};
+  workload.reserved = {{"grammars", 20 * kMiB}, {"requests", 30 * kMiB}};
+  const DeviceCosts costs{1024, {kKeyBlock, kState}, kMiB};
+  const auto plan = make_plan(hybrid_graph(), workload, costs, kGiB);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ(plan->total(), without + 50 * kMiB);
+  const std::string parts = ", grammars 20.0 MiB, requests 30.0 MiB";
+  EXPECT_NE(describe(*plan).find(parts), std::string::npos) << describe(*plan);
+  const auto refused = make_plan(hybrid_graph(), workload, costs, plan->total() - 9 * kState);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.status().message().find(parts), std::string::npos)
+      << refused.status().message();
+}
+
 TEST(Planner, HalvesTheContextAndSaysSoOrRefusesWithTheNumbers) {
   const Bytes least = plan_with(kGiB)->total() - 8 * kState;
   const auto halved = plan_with(least - 1);

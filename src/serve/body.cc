@@ -19,6 +19,7 @@ using Code = boost::system::error_code;
 using Piece = json::string_view;
 
 constexpr std::size_t kMostDepth = 128;
+constexpr std::size_t kMostValues = 1 << 18;  // they take much more memory than their text
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 // Builds the value, and stops at a name that an object has already: readers differ in which of two
@@ -33,9 +34,11 @@ class BodyHandler {
   bool on_document_begin(Code&) { return stack_.reset(), true; }
   bool on_document_end(Code&) { return true; }
   bool on_object_begin(Code&) { return open_.push_back({.is_list = false}), true; }
-  bool on_object_end(std::size_t size, Code&) { return stack_.push_object(size), close(); }
+  bool on_object_end(std::size_t size, Code& error) {
+    return stack_.push_object(size), close(error);
+  }
   bool on_array_begin(Code&) { return open_.push_back({.is_list = true}), true; }
-  bool on_array_end(std::size_t size, Code&) { return stack_.push_array(size), close(); }
+  bool on_array_end(std::size_t size, Code& error) { return stack_.push_array(size), close(error); }
   bool on_key_part(Piece piece, std::size_t, Code&) {
     stack_.push_chars(piece);
     key_.append(piece.data(), piece.size());
@@ -52,13 +55,21 @@ class BodyHandler {
     return false;
   }
   bool on_string_part(Piece piece, std::size_t, Code&) { return stack_.push_chars(piece), true; }
-  bool on_string(Piece piece, std::size_t, Code&) { return stack_.push_string(piece), count(); }
+  bool on_string(Piece piece, std::size_t, Code& error) {
+    return stack_.push_string(piece), count(error);
+  }
   bool on_number_part(Piece, Code&) { return true; }
-  bool on_int64(std::int64_t value, Piece, Code&) { return stack_.push_int64(value), count(); }
-  bool on_uint64(std::uint64_t value, Piece, Code&) { return stack_.push_uint64(value), count(); }
-  bool on_double(double value, Piece, Code&) { return stack_.push_double(value), count(); }
-  bool on_bool(bool value, Code&) { return stack_.push_bool(value), count(); }
-  bool on_null(Code&) { return stack_.push_null(), count(); }
+  bool on_int64(std::int64_t value, Piece, Code& error) {
+    return stack_.push_int64(value), count(error);
+  }
+  bool on_uint64(std::uint64_t value, Piece, Code& error) {
+    return stack_.push_uint64(value), count(error);
+  }
+  bool on_double(double value, Piece, Code& error) {
+    return stack_.push_double(value), count(error);
+  }
+  bool on_bool(bool value, Code& error) { return stack_.push_bool(value), count(error); }
+  bool on_null(Code& error) { return stack_.push_null(), count(error); }
   bool on_comment_part(Piece, Code&) { return true; }
   bool on_comment(Piece, Code&) { return true; }
 
@@ -74,10 +85,12 @@ class BodyHandler {
     std::string name = {};  // the last of them
   };
 
-  bool close() { return open_.pop_back(), count(); }
-  bool count() {
+  bool close(Code& error) { return open_.pop_back(), count(error); }
+  bool count(Code& error) {
     if (!open_.empty()) ++open_.back().items;
-    return true;
+    if (++values_ <= kMostValues) return true;
+    error = json::error::array_too_large;
+    return false;
   }
   std::string path() const {
     std::string out;
@@ -94,6 +107,7 @@ class BodyHandler {
   std::vector<Level> open_;
   std::string key_;
   std::string duplicate_;
+  std::size_t values_ = 0;
 };
 
 // Where the first bytes are that no character of UTF-8 is; the size where there are none.
@@ -125,6 +139,8 @@ std::string trouble(std::string_view body, const Code& error, std::size_t at) {
     return fmt::format("it is not UTF-8 at byte {}", bad);
   if (error == json::error::incomplete)
     return fmt::format("it ends at byte {}, before its value does", body.size());
+  if (error == json::error::array_too_large)
+    return fmt::format("it holds more than {} values", kMostValues);
   if (error == json::error::too_deep)
     return fmt::format("it nests deeper than {} levels at byte {}", kMostDepth, at);
   if (error == json::error::extra_data)

@@ -8,8 +8,8 @@
 
 namespace strata::serve {
 
-// The object that a body is. 400 for anything else, beyond 128 levels, and for a name that an
-// object has twice; what is no JSON is told with the byte where it stops to be.
+// The object that a body is. 400 for anything else, beyond 128 levels or 262,144 values, and for
+// a name that an object has twice; what is no JSON is told with the byte where it stops to be.
 Answer<boost::json::object> parse_body(std::string_view body);
 
 }  // namespace strata::serve

@@ -53,6 +53,13 @@ TEST(Body, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(body_trouble("{\"a\": 01}"), HasSubstr("1 cannot stand at byte 7"));
 }
 
+TEST(Body, HoldsALimitedNumberOfValues) {
+  std::string full;
+  for (int i = 0; i < (1 << 18) - 3; ++i) full += "[],";
+  EXPECT_TRUE(parse_body("{\"a\":[" + full + "0]}").ok());
+  EXPECT_THAT(body_trouble("{\"a\":[" + full + "0,1]}"), HasSubstr("more than 262144 values"));
+}
+
 TEST(Body, HasALimitedDepth) {
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "{\"a\":";

@@ -13,6 +13,7 @@
 #include "grammar/token_masks.h"
 #include "grammar/token_table.h"
 #include "serve/delivery.h"
+#include "serve/reserve.h"
 #include "text/chat.h"
 #include "text/prompt.h"
 #include "text/tokenizer/tokenizer.h"
@@ -41,6 +42,7 @@ using FindDefaults = std::function<SamplingDefaults(const Metadata&, std::int32_
 class ServedModel {
  public:
   static Result<std::unique_ptr<ServedModel>> load(ModelFile file, EngineOptions options,
+                                                   const Reserve& reserve,
                                                    const FindDefaults& defaults,
                                                    const LoadProgress& progress = {});
 
@@ -58,7 +60,8 @@ class ServedModel {
   // Of the vocabulary, for grammars; made when first asked for.
   std::shared_ptr<const TokenTable> tokens() const;
 
-  // Of the grammar that `key` names, made by `make` unless it is among those last used.
+  // Of the grammar that `key` names, made by `make` unless it is among those last used. Null while
+  // the grammars of answers under way leave no room for it.
   Result<std::shared_ptr<TokenMasks>> masks(const std::string& key,
                                             const std::function<Result<Grammar>()>& make) const;
 
@@ -67,6 +70,8 @@ class ServedModel {
  private:
   ServedModel() = default;
   std::string_view visible_bytes(TokenId id) const;
+  Bytes table_bytes() const;
+  bool make_room() const;
 
   ModelFile file_;
   std::unique_ptr<const Tokenizer> tokenizer_;
@@ -79,7 +84,13 @@ class ServedModel {
   double load_seconds_ = 0;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const TokenTable> tokens_;
-  mutable std::list<std::pair<std::string, std::shared_ptr<TokenMasks>>> masks_;  // last used first
+  struct NamedMasks {
+    std::string key;
+    std::shared_ptr<TokenMasks> masks;
+  };
+  Bytes grammar_bytes_ = 0;  // with tokens()
+  std::shared_ptr<MaskRoom> mask_room_;
+  mutable std::list<NamedMasks> masks_;  // last used first
 };
 
 }  // namespace strata::serve

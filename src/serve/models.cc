@@ -248,7 +248,7 @@ void Models::load_now(std::unique_lock<std::mutex>& lock, Entry& entry) {
     const Bytes used = memory_to_come();
     options.memory = budget_ > used ? budget_ - used : 1;
     lock.unlock();
-    auto loaded = ServedModel::load(entry.file, options, options_.sampling,
+    auto loaded = ServedModel::load(entry.file, options, Reserve(budget_), options_.sampling,
                                     [this](Bytes, Bytes) { return !stop_; });
     lock.lock();
     const bool no_room =
@@ -287,6 +287,7 @@ void Models::finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,
   if (status.ok()) {
     lines.push_back(
         fmt::format("loaded {} in {:.2f} s", entry.file.name, entry.model->load_seconds()));
+    lines.push_back(describe(entry.model->engine().plan()));
     for (const std::string& note : entry.model->engine().plan().notes)
       lines.push_back(fmt::format("note: {}: {}", entry.file.name, note));
   } else if (status.code() != StatusCode::kCancelled) {

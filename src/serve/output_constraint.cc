@@ -178,8 +178,14 @@ Answer<std::optional<ToolGrammar>> callable(ToolStyle style, const Generation& g
 
 using Masks = std::shared_ptr<TokenMasks>;
 
+// Null where there is no room for them.
 Result<Masks> masks_of(const ServedModel& model, const Wanted& wanted) {
   return model.masks(wanted.key(), [&] { return make_grammar(wanted); });
+}
+
+Refusal no_room() {
+  return Refusal(503, "overloaded_error",
+                 "the grammars of other answers take all the room there is for them; try again");
 }
 
 }  // namespace
@@ -208,6 +214,7 @@ Answer<std::shared_ptr<const Constraint>> constraint_of(const ServedModel& model
                     starts_thinking};
     const OutputFormat any;
     auto masks = masks_of(model, {any, std::move(tools), {}, false});
+    if (masks.ok() && !*masks) return no_room();
     if (masks.ok())
       return Made(std::make_shared<CallConstraint>(std::move(masks).value(), std::move(start)));
     warnings.push_back("calls are not held to their schemas: " + masks.status().message());
@@ -219,6 +226,7 @@ Answer<std::shared_ptr<const Constraint>> constraint_of(const ServedModel& model
   auto masks = masks_of(
       model, {required ? any : format, std::move(tools), std::move(thinking), starts_thinking});
   if (!masks.ok()) return wrong_field(required ? "tools" : format.field, masks.status());
+  if (!*masks) return no_room();
   return Made(std::make_shared<GrammarConstraint>(std::move(masks).value()));
 }
 

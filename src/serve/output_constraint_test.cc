@@ -36,7 +36,8 @@ constexpr std::string_view kTaggedCalls =
 constexpr std::string_view kThinking = "{% if false %}<think></think>{% endif %}";
 
 // The reference model with another chat template.
-std::unique_ptr<ServedModel> model_with(std::string_view chat_template) {
+std::unique_ptr<ServedModel> model_with(std::string_view chat_template,
+                                        const Reserve& reserve = Reserve(kGiB)) {
   const std::string source = strata::testing::reference_path("llama") + ".gguf";
   const std::string path =
       (std::filesystem::path(::testing::TempDir()) / fmt::format("served-{}.gguf", getpid()))
@@ -60,7 +61,7 @@ std::unique_ptr<ServedModel> model_with(std::string_view chat_template) {
   options.memory = kGiB;  // sanitizers take some of it
   options.context = 256;
   options.threads = 1;
-  auto model = ServedModel::load({.name = "m", .path = path}, options,
+  auto model = ServedModel::load({.name = "m", .path = path}, options, reserve,
                                  [](const Metadata&, std::int32_t) { return SamplingDefaults(); });
   std::filesystem::remove(path);
   EXPECT_TRUE(model.ok()) << model.status().message();
@@ -152,6 +153,54 @@ TEST_F(OutputConstraint, HoldsTheAnswerToItsFormat) {
       OutputFormat::Kind::kJsonSchema, json::parse(R"({"enum": []})"), {}, "response_format"};
   EXPECT_EQ(made(generation).status().http_status, 400);
   EXPECT_THAT(made(generation).status().message, HasSubstr("`response_format`: the schema, #"));
+}
+
+TEST_F(OutputConstraint, GrammarsHaveSoMuchMemoryTogether) {
+  const Reserve reserve(kMiB);
+  model_ = model_with(fmt::format("{}{}", kTurns, kEnd), reserve);
+  ASSERT_NE(model_, nullptr);
+  int made = 0;
+  const auto masks = [&] {
+    return model_->masks(fmt::format("key {}", made++), [&] {
+      return parse_gbnf(fmt::format(R"(root ::= "{}" [a-z]{{1,40}})", std::string(500, 'a')));
+    });
+  };
+  for (int i = 0; i < 100; ++i) {
+    const auto one = masks();
+    ASSERT_TRUE(one.ok() && *one) << "those that no answer uses give way";
+  }
+  std::vector<std::shared_ptr<TokenMasks>> in_use;
+  Bytes held = 0;
+  for (auto one = masks(); one.ok() && *one; one = masks()) {
+    held += (*one)->bytes();
+    ASSERT_LE(held, reserve.grammars());
+    in_use.push_back(*one);
+  }
+  EXPECT_GT(in_use.size(), 16u);
+  Generation generation = asking();
+  generation.format = {OutputFormat::Kind::kJsonObject, {}, {}, "format"};
+  EXPECT_TRUE(this->made(generation).status().is_overload());
+  in_use.clear();
+  EXPECT_TRUE(this->made(generation).ok());
+
+  const auto large = model_->masks("large", [] {
+    return parse_gbnf(fmt::format(R"(root ::= "{}")", std::string(200'000, 'a')));
+  });
+  EXPECT_EQ(large.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(large.status().message(), HasSubstr("of 1.0 MiB that there are for grammars"));
+}
+
+TEST_F(OutputConstraint, IsCountedInThePlan) {
+  const Reserve reserve(kGiB);
+  use(kHermesCalls);
+  const auto owners = model_->engine().memory_by_owner();
+  EXPECT_EQ(owners.at("requests"), reserve.requests());
+  EXPECT_GT(owners.at("grammars"), reserve.grammars());
+  Bytes sum = 0;
+  for (const auto& [owner, bytes] : owners) sum += bytes;
+  EXPECT_EQ(sum, model_->engine().plan().total());
+  EXPECT_THAT(describe(model_->engine().plan()), HasSubstr(", requests 96.0 MiB"));
+  EXPECT_GE(model_->memory(), owners.at("grammars") + owners.at("weights"));
 }
 
 TEST_F(OutputConstraint, HoldsRequiredCallsToTheStyleOfTheTemplate) {

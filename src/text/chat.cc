@@ -299,7 +299,7 @@ Result<std::vector<RenderedSpan>> ChatTemplate::render(const ChatInputs& inputs)
 
 Result<std::vector<RenderedSpan>> ChatTemplate::render_verbatim(const ChatInputs& inputs) const {
   STRATA_ASSIGN(const jinja::RenderInputs split, split_inputs(inputs, special_));
-  return template_.render(split);
+  return template_.render(split, limits_);
 }
 
 bool ChatTemplate::opens_thinking(const std::vector<RenderedSpan>& prompt) const {

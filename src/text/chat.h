@@ -56,6 +56,8 @@ class ChatTemplate {
   // How the model calls tools; kNone where the template says nothing or writes calls in a way that
   // ToolCallParser does not read.
   ToolStyle tool_style() const { return tool_style_; }
+  // What one render may cost from here on.
+  void set_limits(const jinja::RenderLimits& limits) { limits_ = limits; }
   // Whether a rendered prompt ends inside a thinking block that the template opened.
   bool opens_thinking(const std::vector<RenderedSpan>& prompt) const;
 
@@ -73,6 +75,7 @@ class ChatTemplate {
   Status adapt_message(boost::json::object& message) const;
 
   jinja::Template template_;
+  jinja::RenderLimits limits_;
   SpecialTexts special_;
   bool takes_parts_ = false;
   bool needs_parts_ = false;         // takes nothing else

@@ -38,6 +38,8 @@ class Dialect(Served):
 
 @needs(REFERENCE)
 class Requests(Dialect):
+    options = ("--context", 512, "--memory", "1G")  # bodies may be larger than texts
+
     def test_bodies_that_are_no_objects_get_400(self):
         for path in (CHAT, COMPLETIONS, "/tokenize", "/v1/admin/load-model"):
             for body in (b"{:", b"", b"[]", b"5", b'"x"', b"true", b"null", b'{"a":1}x',

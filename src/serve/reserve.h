@@ -1,0 +1,40 @@
+// What a server keeps of its memory budget for the work on requests, which has limits to match.
+#pragma once
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "serve/http/options.h"
+#include "text/template/limits.h"
+
+namespace strata::serve {
+
+class Reserve {
+ public:
+  // Of small budgets a share, so that they still hold models. `handlers`: requests at work at a
+  // time.
+  explicit Reserve(Bytes budget, int handlers = http::ServerOptions().workers)
+      : part_(std::clamp(budget / 32, kMiB, 64 * kMiB)), handlers_(static_cast<Bytes>(handlers)) {}
+
+  // Of the bodies of all unanswered requests together, and of one.
+  Bytes bodies() const { return part_; }
+  Bytes body() const { return std::min(part_ / 4, 32 * kMiB); }
+  // While a handler works, its body becomes values, the request, its prompt and the tokens of it.
+  jinja::RenderLimits rendering() const {
+    jinja::RenderLimits limits;
+    limits.memory_bytes = std::min<Bytes>(limits.memory_bytes, part_ / 2);
+    limits.text_bytes = std::min<Bytes>(limits.text_bytes, part_ / 16);
+    return limits;
+  }
+  // Of the grammars of one model.
+  Bytes grammars() const { return part_; }
+
+  // Of requests, whatever models there are.
+  Bytes requests() const { return bodies() + handlers_ * part_; }
+
+ private:
+  Bytes part_;
+  Bytes handlers_;
+};
+
+}  // namespace strata::serve
