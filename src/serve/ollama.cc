@@ -126,7 +126,7 @@ class OllamaWriter final : public AnswerWriter {
 };
 
 // An empty prompt loads a model, or with keep_alive 0 lets it go.
-void load_only(Service& service, const OllamaRequest& request, ExchangePtr exchange) {
+void load_only(Service& service, const OllamaRequest& request, const ExchangePtr& exchange) {
   const std::string name = request.generation.model;
   const bool chat = request.chat;
   const auto done = [chat, name](std::string_view reason) {
@@ -163,7 +163,7 @@ std::string sign_of_life(const std::string& model, bool chat) {
 
 void answer(Service& service, Router::Call call, Answer<OllamaRequest> read) {
   if (!read.ok()) return call.exchange->respond(refuse(read.status()));
-  if (read->load_only) return load_only(service, *read, std::move(call.exchange));
+  if (read->load_only) return load_only(service, *read, call.exchange);
   Generation& generation = read->generation;
   generation.client = client_of(call.request, {});
   AnswerForm form;
