@@ -5,7 +5,7 @@
 namespace strata {
 namespace {
 
-constexpr double kShare = 0.25;  // of a step's time
+constexpr double kMaskShare = 0.25;  // of a step's time
 
 }  // namespace
 
@@ -19,7 +19,7 @@ void MaskPace::make_one(const Late& late) {
 }
 
 void MaskPace::make(std::vector<Late>& late, std::optional<double> step) {
-  if (step) allowance_ = std::min(allowance_ + kShare * *step, kShare * *step);
+  if (step) allowance_ = std::min(allowance_ + kMaskShare * *step, kMaskShare * *step);
   const auto ratio = [](const Late& each) { return each.cost->seconds / (each.cost->waited + 1); };
   std::ranges::sort(late, {}, ratio);
   bool must = step && *step == 0;
