@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/ascii.h"
 #include "base/printable.h"
@@ -98,11 +99,12 @@ void Models::acquire(const std::string& name, std::optional<KeepAlive> keep_aliv
   }
   entry->keep_alive = keep_alive.value_or(options_.keep_alive);
   entry->unwanted = false;
-  if (entry->state == ModelState::kReady) {
+  if (entry->state == ModelState::kReady && !entry->yields) {
     auto leased = lease(*entry);
     lock.unlock();
     return done(std::move(leased));
   }
+  if (entry->waiting.empty()) entry->waits_since = Clock::now();
   entry->waiting.push_back(done);
   if (entry->state == ModelState::kUnloaded) entry->state = ModelState::kWaiting;
   wake_.notify_all();
@@ -173,10 +175,14 @@ bool Models::starting() const {
   return !in(ModelState::kReady) && (in(ModelState::kLoading) || in(ModelState::kWaiting));
 }
 
+// The one that waits longest. Those behind it would take the room that it waits for.
 Models::Entry* Models::next_to_load() {
-  for (const auto& entry : entries_)
-    if (entry->state == ModelState::kWaiting) return entry.get();
-  return nullptr;
+  Entry* found = nullptr;
+  for (const auto& entry : entries_) {
+    if (entry->state != ModelState::kWaiting) continue;
+    if (found == nullptr || entry->waits_since < found->waits_since) found = entry.get();
+  }
+  return found;
 }
 
 Models::Entry* Models::next_to_unload() {
@@ -187,7 +193,36 @@ Models::Entry* Models::next_to_unload() {
         entry->keep_alive >= KeepAlive(0) && now >= entry->last_used + entry->keep_alive;
     if (entry->unwanted || expired) return entry.get();
   }
-  return nullptr;
+  const Entry* const next = next_to_load();
+  return next != nullptr && next->has_no_room ? least_recently_used(true) : nullptr;
+}
+
+// `waiting` finds no room, or is null.
+void Models::wait_for_change(std::unique_lock<std::mutex>& lock, const Entry* waiting) {
+  Clock::time_point until = next_expiry();
+  const bool yields = std::ranges::any_of(entries_, [](const auto& e) { return e->yields; });
+  if (waiting != nullptr && !yields) {
+    const Clock::time_point patient = waiting->waits_since + options_.patience;
+    if (Clock::now() < patient)
+      until = std::min(until, patient);
+    else if (Entry* const other = least_recently_used(false))
+      other->yields = true;
+  }
+  wake_.wait_until(lock, until);
+}
+
+// Who waited for models that have not gone after all goes on.
+void Models::stop_yielding(std::unique_lock<std::mutex>& lock) {
+  std::vector<std::pair<Done, std::shared_ptr<ModelLease>>> leases;
+  for (const auto& entry : entries_) {
+    if (!std::exchange(entry->yields, false) || entry->state != ModelState::kReady) continue;
+    for (Done& done : entry->waiting) leases.emplace_back(std::move(done), lease(*entry));
+    entry->waiting.clear();
+  }
+  if (leases.empty()) return;
+  lock.unlock();
+  for (auto& [done, leased] : leases) done(std::move(leased));
+  lock.lock();
 }
 
 Models::Clock::time_point Models::next_expiry() const {
@@ -205,11 +240,13 @@ void Models::loop() {
     if (stop_) break;
     if (Entry* const entry = next_to_unload()) {
       unload_now(lock, *entry);
-    } else if (Entry* const wanted = next_to_load()) {
-      load_now(lock, *wanted);
-    } else {
-      wake_.wait_until(lock, next_expiry());
+      continue;
     }
+    Entry* const wanted = next_to_load();
+    if (wanted != nullptr && !wanted->has_no_room)
+      load_now(lock, *wanted);
+    else
+      wait_for_change(lock, wanted);
   }
   // More may be added while the lock is off.
   for (std::size_t i = 0; i < entries_.size(); ++i)
@@ -232,10 +269,11 @@ Bytes Models::memory_to_come() const {
   return planned - std::min(planned, resident - std::min(resident, program_));
 }
 
-Models::Entry* Models::least_recently_used_idle() {
+// Of the models that are ready, or of those nobody uses; null: there is none.
+Models::Entry* Models::least_recently_used(bool idle) {
   Entry* found = nullptr;
   for (const auto& entry : entries_) {
-    if (entry->state != ModelState::kReady || entry->users > 0) continue;
+    if (entry->state != ModelState::kReady || (idle && entry->users > 0)) continue;
     if (found == nullptr || entry->last_used < found->last_used) found = entry.get();
   }
   return found;
@@ -243,6 +281,7 @@ Models::Entry* Models::least_recently_used_idle() {
 
 void Models::load_now(std::unique_lock<std::mutex>& lock, Entry& entry) {
   entry.state = ModelState::kLoading;
+  entry.has_no_room = false;
   while (true) {
     EngineOptions options = options_.engine;
     const Bytes used = memory_to_come();
@@ -253,7 +292,7 @@ void Models::load_now(std::unique_lock<std::mutex>& lock, Entry& entry) {
     lock.lock();
     const bool no_room =
         !loaded.ok() && loaded.status().code() == StatusCode::kResourceExhausted && !stop_;
-    Entry* const victim = no_room ? least_recently_used_idle() : nullptr;
+    Entry* const victim = no_room ? least_recently_used(true) : nullptr;
     if (victim != nullptr) {
       unload_now(lock, *victim);
       continue;
@@ -263,8 +302,21 @@ void Models::load_now(std::unique_lock<std::mutex>& lock, Entry& entry) {
     if (no_room && alone)  // to come again would not help
       loaded = unsupported("{} does not fit, though no other model is loaded: {}", entry.file.name,
                            loaded.status().message());
-    return finish_loading(lock, entry, std::move(loaded));
+    if (no_room && !alone) return wait_for_room(lock, entry);
+    finish_loading(lock, entry, std::move(loaded));
+    return stop_yielding(lock);
   }
+}
+
+// Until others have gone.
+void Models::wait_for_room(std::unique_lock<std::mutex>& lock, Entry& entry) {
+  entry.state = ModelState::kWaiting;
+  entry.has_no_room = true;
+  const std::string line =
+      fmt::format("{} waits for memory that other models use", entry.file.name);
+  lock.unlock();
+  if (options_.log) options_.log(line);
+  lock.lock();
 }
 
 void Models::finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,
@@ -312,7 +364,8 @@ void Models::unload_now(std::unique_lock<std::mutex>& lock, Entry& entry) {
   model.reset();
   if (options_.log) options_.log(fmt::format("unloaded {}", entry.file.name));
   lock.lock();
-  entry.unwanted = false;
+  entry.unwanted = entry.yields = false;
+  for (const auto& each : entries_) each->has_no_room = false;
   entry.state = entry.waiting.empty() ? ModelState::kUnloaded : ModelState::kWaiting;
 }
 

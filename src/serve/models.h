@@ -1,5 +1,6 @@
 // The models of a server under one memory budget: loaded when first asked for, unloaded when nobody
-// has asked for long, or when another needs the room.
+// has asked for long, or when another needs the room. One that finds no room waits for others to be
+// idle; where they are in use for long, they take no new requests until it had its turn.
 #pragma once
 
 #include <atomic>
@@ -27,6 +28,8 @@ struct ModelsOptions {
   std::function<Result<ModelFile>(const std::string&)> find;
   EngineOptions engine;  // of each; its memory, which must not be 0, is for all together
   KeepAlive keep_alive{std::chrono::minutes(5)};
+  // How long a model that waits for room lets others take new requests.
+  std::chrono::milliseconds patience{std::chrono::seconds(2)};
   FindDefaults sampling;
   std::function<void(const std::string&)> log;  // a line for the operator
   std::function<Bytes()> resident = {};         // memory of the process; empty: not known
@@ -95,8 +98,11 @@ class Models {
     Clock::time_point last_used;
     KeepAlive keep_alive{0};
     bool unwanted = false;  // goes as soon as nobody uses it
+    bool yields = false;    // the same, for a model that finds no room; new requests wait
     std::string error;
     std::vector<Done> waiting;
+    Clock::time_point waits_since;
+    bool has_no_room = false;  // as long as no other model goes
   };
 
   Entry* entry_named(const std::string& name);
@@ -109,11 +115,14 @@ class Models {
   void loop();
   Entry* next_to_load();
   Entry* next_to_unload();
+  void wait_for_change(std::unique_lock<std::mutex>& lock, const Entry* waiting);
+  void stop_yielding(std::unique_lock<std::mutex>& lock);
   Clock::time_point next_expiry() const;
   void load_now(std::unique_lock<std::mutex>& lock, Entry& entry);
   void unload_now(std::unique_lock<std::mutex>& lock, Entry& entry);
-  Entry* least_recently_used_idle();
+  Entry* least_recently_used(bool idle);
   Bytes memory_to_come() const;
+  void wait_for_room(std::unique_lock<std::mutex>& lock, Entry& entry);
   void finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,
                       Result<std::unique_ptr<ServedModel>> loaded);
 

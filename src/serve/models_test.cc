@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <future>
 
 #include "tests/shared_data.h"
@@ -118,29 +119,99 @@ TEST_F(ModelsTest, GoOnDemandBehindTheirLastRequest) {
   EXPECT_TRUE(acquire(models, "alpha").ok());  // and come again
 }
 
-TEST_F(ModelsTest, MakeRoomForEachOtherWhereTheyAreIdle) {
-  if (STRATA_SLOW) GTEST_SKIP() << "a sanitizer's own memory is in no plan: not tested";
-  // What is kept for requests is a share of the budget, so less is needed of a smaller one.
+// Room for one model. What is kept for requests is a share of the budget, so less is needed of a
+// smaller one.
+Bytes room_for_one() {
   Bytes need = kPlenty;
   for (int i = 0; i < 3; ++i) {
     Models models(options(need));
     const auto lease = acquire(models, "alpha");
-    ASSERT_TRUE(lease.ok()) << lease.status().message;
-    need = (*lease)->model().engine().plan().total();
+    EXPECT_TRUE(lease.ok()) << lease.status().message;
+    if (lease.ok()) need = (*lease)->model().engine().plan().total();
   }
-  Models models(options(need + 16 * kMiB));
+  return need + 16 * kMiB;
+}
+
+using Waiting = std::future<Answer<Lease>>;
+
+Waiting ask(Models& models, const std::string& name) {
+  auto promise = std::make_shared<std::promise<Answer<Lease>>>();
+  models.acquire(name, std::nullopt,
+                 [promise](Answer<Lease> answer) { promise->set_value(std::move(answer)); });
+  return promise->get_future();
+}
+
+bool is_there(const Waiting& waiting) {
+  return waiting.wait_for(std::chrono::milliseconds(0)) == std::future_status::ready;
+}
+
+TEST_F(ModelsTest, MakeRoomForEachOtherAsSoonAsTheyAreIdle) {
+  if (STRATA_SLOW) GTEST_SKIP() << "a sanitizer's own memory is in no plan: not tested";
+  ModelsOptions patient = options(room_for_one());
+  patient.patience = std::chrono::hours(1);
+  Models models(patient);
   auto first = acquire(models, "alpha");
   ASSERT_TRUE(first.ok()) << first.status().message;
-  const auto refused = acquire(models, "beta");  // alpha is in use
-  ASSERT_FALSE(refused.ok());
-  EXPECT_TRUE(refused.status().is_overload());
-  EXPECT_THAT(refused.status().message, HasSubstr("memory"));
-  EXPECT_THAT(models.find("beta")->error, HasSubstr("memory"));
+  Waiting second = ask(models, "beta");  // alpha is in use
+  auto third = acquire(models, "alpha");
+  ASSERT_TRUE(third.ok()) << "others do not wait yet";
   *first = nullptr;
-  const auto second = acquire(models, "beta");
-  ASSERT_TRUE(second.ok()) << second.status().message;
+  EXPECT_FALSE(is_there(second));
+  EXPECT_EQ(state_of(models, "beta"), ModelState::kWaiting);
+  *third = nullptr;
+  const auto lease = second.get();
+  ASSERT_TRUE(lease.ok()) << lease.status().message;
   EXPECT_EQ(state_of(models, "alpha"), ModelState::kUnloaded);
   EXPECT_EQ(models.find("beta")->error, "");
+}
+
+TEST_F(ModelsTest, InUseYieldToOneThatHasWaited) {
+  if (STRATA_SLOW) GTEST_SKIP() << "a sanitizer's own memory is in no plan: not tested";
+  ModelsOptions impatient = options(room_for_one());
+  impatient.patience = std::chrono::milliseconds(0);
+  Models models(impatient);
+  auto first = acquire(models, "alpha");
+  ASSERT_TRUE(first.ok()) << first.status().message;
+  Waiting second = ask(models, "beta");
+  Waiting third;
+  // Somebody always uses alpha, until it yields.
+  ASSERT_TRUE(eventually([&] {
+    third = ask(models, "alpha");
+    if (!is_there(third)) return true;
+    *first = std::move(third.get()).value();
+    return false;
+  }));
+  EXPECT_FALSE(is_there(second));
+  *first = nullptr;
+  auto lease = second.get();
+  ASSERT_TRUE(lease.ok()) << lease.status().message;
+  EXPECT_FALSE(is_there(third));
+  *lease = nullptr;
+  const auto again = third.get();
+  ASSERT_TRUE(again.ok()) << again.status().message;
+  EXPECT_EQ(state_of(models, "beta"), ModelState::kUnloaded);
+}
+
+TEST_F(ModelsTest, ThatYieldedGoOnWhereTheOtherCannotBeLoaded) {
+  if (STRATA_SLOW) GTEST_SKIP() << "a sanitizer's own memory is in no plan: not tested";
+  const Bytes room = room_for_one();
+  const std::string path = ::testing::TempDir() + "model_that_goes.gguf";
+  std::filesystem::copy_file(reference_path("llama") + ".gguf", path,
+                             std::filesystem::copy_options::overwrite_existing);
+  ModelsOptions impatient = options(room);
+  impatient.files.push_back(file("gone", path));
+  impatient.patience = std::chrono::milliseconds(0);
+  Models models(impatient);
+  auto first = acquire(models, "alpha");
+  ASSERT_TRUE(first.ok()) << first.status().message;
+  Waiting second = ask(models, "gone");
+  Waiting third = ask(models, "beta");  // behind it
+  ASSERT_TRUE(eventually([&] { return state_of(models, "gone") == ModelState::kWaiting; }));
+  std::filesystem::remove(path);
+  *first = nullptr;
+  EXPECT_FALSE(second.get().ok());
+  EXPECT_TRUE(third.get().ok());
+  EXPECT_TRUE(ask(models, "alpha").get().ok());
 }
 
 TEST_F(ModelsTest, ThatNeverFitAreNoMatterOfComingAgain) {
