@@ -150,7 +150,8 @@ class EngineLoop final : public Engine {
   Scheduler scheduler_;
   StepPace pace_;
   MaskPace masks_{[] { return seconds_since({}); }};
-  std::vector<MaskPace::Late> late_;  // answers that sit the step out
+  std::vector<MaskPace::Late> late_;  // answers that run and lack a mask
+  std::vector<SequenceId> held_;      // that sit the step out
   double step_seconds_ = 0;           // of the last step; 0: nothing was computed
   Sampler sampler_;
   std::unordered_map<RequestId, ActiveRequest> requests_;
@@ -258,22 +259,29 @@ void EngineLoop::loop() {
 
 // Masks of the answers that may be in the next step; those whose masks must wait are held.
 void EngineLoop::make_masks() {
-  for (const MaskPace::Late& late : late_) (void)scheduler_.hold(late.sequence, false);
+  for (const SequenceId sequence : held_) (void)scheduler_.hold(sequence, false);
+  held_.clear();
   late_.clear();
   const auto ready = [](const Choice& choice) {
     return !choice.constraint || choice.constraint->ready();
   };
-  for (auto& [sequence, choice] : choices_)
-    if (!ready(choice)) late_.push_back({sequence, choice.constraint.get(), &choice.mask_cost});
+  for (auto& [sequence, choice] : choices_) {
+    if (ready(choice)) continue;
+    if (scheduler_.runs(sequence))
+      late_.push_back({sequence, choice.constraint.get(), &choice.mask_cost});
+    else
+      held_.push_back(sequence);  // until it runs
+  }
   const double step = std::exchange(step_seconds_, 0);
-  if (late_.empty()) return;
+  if (late_.empty() && held_.empty()) return;
   const bool others = std::ranges::any_of(choices_, [&](const auto& each) {
     return ready(each.second) && requests_.at(each.second.request).started;
   });
   const auto start = Clock::now();
   masks_.make(late_, others ? std::optional(step) : std::nullopt);
   counters_.sample_seconds += seconds_since(start);
-  for (const MaskPace::Late& late : late_) (void)scheduler_.hold(late.sequence, true);
+  for (const MaskPace::Late& late : late_) held_.push_back(late.sequence);
+  for (const SequenceId sequence : held_) (void)scheduler_.hold(sequence, true);
 }
 
 // Prompts take no more of the step than the pace of the generating sequences allows.
@@ -555,17 +563,6 @@ void EngineLoop::publish_stats() {
 }
 
 }  // namespace
-
-std::string_view to_string(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop: return "stop";
-    case FinishReason::kLength: return "length";
-    case FinishReason::kContext: return "context";
-    case FinishReason::kCancelled: return "cancelled";
-    case FinishReason::kError: return "error";
-  }
-  return "unknown";
-}
 
 Result<std::unique_ptr<Engine>> Engine::load(ModelManifest manifest, const EngineOptions& options,
                                              const LoadProgress& progress) {

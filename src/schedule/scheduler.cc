@@ -255,12 +255,15 @@ Status Scheduler::force_preempt(SequenceId id) {
 
 Status Scheduler::hold(SequenceId id, bool held) {
   STRATA_TRY(check_idle());
-  const Sequence* sequence = find(id);
-  if (sequence == nullptr) return not_found("there is no sequence {}", id.value);
-  const std::size_t rank = rank_of(*sequence);
-  if (rank == running_.size()) return invalid_argument("sequence {} is not running", id.value);
-  running_[rank]->held = held;
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end()) return not_found("there is no sequence {}", id.value);
+  found->second->held = held;
   return {};
+}
+
+bool Scheduler::runs(SequenceId id) const {
+  const Sequence* sequence = find(id);
+  return sequence != nullptr && rank_of(*sequence) < running_.size();
 }
 
 std::vector<Ended> Scheduler::take_ended() { return std::exchange(ended_, {}); }
@@ -292,7 +295,6 @@ void Scheduler::preempt(std::size_t rank) {
   sequence.computed = 0;
   sequence.named = 0;
   sequence.planned = 0;
-  sequence.held = false;
   sequence.waits_since = step_;
   waiting_.push_front(sequence);
   ++preemptions_;

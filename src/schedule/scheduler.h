@@ -137,8 +137,10 @@ class Scheduler {
   // position, else to the last checkpoint before it, else not at all. After fork(): a branch.
   Status rewind(SequenceId id, Position keep, std::span<const TokenId> then);
 
-  // Whether steps leave a running sequence out. It keeps its blocks; preempted, it is held no more.
+  // Whether steps leave out the last firm row of a sequence, which keeps its place and blocks.
   Status hold(SequenceId id, bool held);
+  // Whether it holds a slot; false: it waits, or there is none.
+  bool runs(SequenceId id) const;
 
   // Takes a running sequence's blocks and sends it back to the queue.
   Status force_preempt(SequenceId id);

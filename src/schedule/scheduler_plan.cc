@@ -88,7 +88,7 @@ Sequence* Scheduler::next_running() const {
   Sequence* best = nullptr;
   for (Sequence* sequence : running_) {
     if (best != nullptr && sequence->priority < best->priority) break;
-    if (sequence->considered == step_ || sequence->held) continue;
+    if (sequence->considered == step_ || sequence->waits_at_last_row()) continue;
     if (best == nullptr || waiting_.charged(sequence->priority, sequence->client) <
                                waiting_.charged(best->priority, best->client)) {
       best = sequence;
@@ -123,7 +123,7 @@ bool Scheduler::admit(Sequence& sequence, Position limit) {
     if (!drop_checkpoint()) return false;
   }
   const Position rows = rows_in_budget(sequence, limit);
-  const Position least = config_.whole_sequences ? sequence.firm() : 1;
+  const Position least = config_.whole_sequences ? sequence.firm() : sequence.held ? 0 : 1;
   if (std::min(rows, blocks_.rows_that_fit(sequence.blocks, 0, rows)) < least) return false;
   if (!sequence.started && blocks_.has_prefixes())
     sequence.first_difference = blocks_.first_difference(sequence.prefix(sequence.names.size()));
@@ -167,8 +167,10 @@ bool Scheduler::has_room(const Sequence& sequence, Position cached, std::int32_t
 // Rows of the next slice as the step's budgets and its drafts allow, blocks aside.
 Position Scheduler::rows_in_budget(const Sequence& sequence, Position limit) const {
   // Drafts need a copy of the states to go back to.
-  const Position known =
-      blocks_.has_states() && !blocks_.can_copy_states() ? sequence.firm() : sequence.known();
+  const bool takes_drafts = !blocks_.has_states() || blocks_.can_copy_states();
+  const Position known = sequence.held  ? sequence.firm() - 1
+                         : takes_drafts ? sequence.known()
+                                        : sequence.firm();
   const Position chunk = config_.whole_sequences ? config_.max_rows : max_chunk_;
   limit = std::min({known - sequence.computed, config_.max_rows - plan_.rows, chunk, limit,
                     rows_before_saved_states(sequence)});

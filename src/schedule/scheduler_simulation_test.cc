@@ -267,7 +267,8 @@ class Simulation {
     std::int32_t rows = 0, logit_rows = 0;
     for (const SequenceSlice& slice : plan.slices) {
       ASSERT_FALSE(slice.tokens.empty());
-      ASSERT_FALSE(scheduler_.find(slice.sequence)->held);
+      const Sequence& sequence = *scheduler_.find(slice.sequence);
+      ASSERT_TRUE(!sequence.held || slice.first + sequence.planned < sequence.firm());
       ASSERT_EQ(slice.tokens.size(), slice.wants_logits.size());
       rows += static_cast<std::int32_t>(slice.tokens.size());
       for (std::size_t row = 0; row < slice.wants_logits.size(); ++row) {

@@ -207,7 +207,7 @@ TEST(Scheduler, KeepsConfirmedDraftsAndTakesBackTheOthers) {
 TEST(Scheduler, LeavesOutSequencesThatAreHeld) {
   Scheduler scheduler = make({.groups = {{2, 20, 0}}});
   for (const int id : {1, 2}) ASSERT_TRUE(scheduler.add(sequence(id, 3)).ok());
-  EXPECT_FALSE(scheduler.hold(SequenceId{1}, true).ok()) << "it waits yet";
+  EXPECT_FALSE(scheduler.hold(SequenceId{3}, true).ok()) << "there is none";
   confirm_all(scheduler, scheduler.plan_step());
   ASSERT_TRUE(scheduler.hold(SequenceId{1}, true).ok());
   EXPECT_EQ(scheduler.single_rows(), 1);
@@ -222,7 +222,26 @@ TEST(Scheduler, LeavesOutSequencesThatAreHeld) {
   confirm_all(scheduler, scheduler.plan_step());
   ASSERT_TRUE(scheduler.hold(SequenceId{1}, true).ok());
   ASSERT_TRUE(scheduler.force_preempt(SequenceId{1}).ok());
-  EXPECT_EQ(scheduler.plan_step().slices.size(), 2u) << "preempted, it comes back like others";
+  const StepPlan& plan = scheduler.plan_step();
+  ASSERT_EQ(plan.slices.size(), 2u) << "preempted, it comes back, all but its last row";
+  const Sequence& held = *scheduler.find(SequenceId{1});
+  EXPECT_EQ(plan.slices[1].sequence, SequenceId{1});
+  EXPECT_EQ(static_cast<Position>(plan.slices[1].tokens.size()), held.firm() - 1);
+  confirm_all(scheduler, plan);
+  EXPECT_TRUE(scheduler.runs(SequenceId{1}));
+  EXPECT_EQ(scheduler.plan_step().slices.size(), 1u);
+}
+
+TEST(Scheduler, ASequenceHeldAtItsOnlyRowGetsItsSlot) {
+  Scheduler scheduler = make({.groups = {{2, 20, 0}}});
+  ASSERT_TRUE(scheduler.add(sequence(1, 1)).ok());
+  ASSERT_TRUE(scheduler.hold(SequenceId{1}, true).ok());
+  EXPECT_FALSE(scheduler.runs(SequenceId{1}));
+  EXPECT_TRUE(scheduler.plan_step().empty());
+  EXPECT_TRUE(scheduler.runs(SequenceId{1}));
+  EXPECT_TRUE(scheduler.plan_step().empty());
+  ASSERT_TRUE(scheduler.hold(SequenceId{1}, false).ok());
+  EXPECT_EQ(scheduler.plan_step().slices.size(), 1u);
 }
 
 TEST(Scheduler, DropsDraftsThatDoNotFitTheStep) {

@@ -43,13 +43,14 @@ struct Sequence {
   Position first_states = 0;  // where states were saved first, and last; 0: nowhere
   Position last_states = 0;
   bool started = false;  // a step took rows of it
-  bool held = false;     // steps take none of it, while it runs
+  bool held = false;     // steps leave out its last firm row
   Position cached = 0;   // rows that were in the cache before that
   Position first_difference = -1;
 
   Position known() const { return static_cast<Position>(tokens.size()); }
   Position firm() const { return known() - drafts; }
   Position pending() const { return known() - computed; }
+  bool waits_at_last_row() const { return held && firm() - computed == 1; }
   bool has_single_row() const { return !held && firm() - computed == 1; }
 
   // The last firm row predicts the next token, and each draft's row the one after it.

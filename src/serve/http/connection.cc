@@ -55,6 +55,8 @@ void Connection::start() {
 }
 
 void Connection::start_refusing(const HttpResponse& refusal) {
+  crowded_out_ = true;
+  ++server_.refusing;
   start();
   refuse(refusal, false);
 }
@@ -290,6 +292,7 @@ void Connection::drop() {
   timer_.cancel();
   server_.buffered -= std::exchange(charged_, 0);
   server_.open.erase(self);
+  if (crowded_out_) --server_.refusing;
   server_.connections = server_.open.size();
   if (channel_) {
     ++server_.disconnected;

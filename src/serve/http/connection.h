@@ -48,6 +48,7 @@ struct ServerState {
   std::function<void()> on_drained;
   std::vector<char> received;  // what one read brought, for all connections
   Bytes buffered = 0;          // bodies of unanswered requests
+  std::size_t refusing = 0;    // open connections that got no place
   bool stopping = false;       // requests that come are refused
   StopReport ended;            // since then
 
@@ -80,8 +81,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void cut();
   // Whether a request is being answered, or an answer on its way.
   bool busy() const;
-  // Whether the client has sent nothing since its last answer, which came before `time`.
+  // Whether since `time` the client has sent nothing at all, or no more than a part of a head.
   bool idle_since(Clock::time_point time) const;
+  bool begun_since(Clock::time_point time) const {
+    return phase_ == Phase::kHead && phase_start_ <= time;
+  }
   Clock::time_point phase_start() const { return phase_start_; }
   // Ends the connection at once.
   void drop();
@@ -135,6 +139,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool consuming_ = false;
   bool dirty_ = false;
   bool blocked_ = false;  // the socket takes no more bytes
+  bool crowded_out_ = false;
 
   std::string in_;  // received, not parsed yet
   std::unique_ptr<RequestParser> parser_;

@@ -134,6 +134,11 @@ TEST(Limits, TheConnectionThatIsIdleLongestGivesWay) {
   EXPECT_EQ(next.receive(), "");
   begun.send("TP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_EQ(begun.read().status, 200);
+  TestClient slow(server->port()), slower(server->port());
+  slow.send("GET / HT");
+  slower.send("GET / HT");
+  EXPECT_TRUE(eventually([&] { return TestClient(server->port()).ask(get("/")).status == 200; }))
+      << "a head that does not come gives way too";
   holder.answer();
   EXPECT_EQ(busy.read().status, 200);
 }

@@ -27,7 +27,7 @@ struct ServerOptions {
   std::chrono::milliseconds header_timeout{10'000};  // from a request's first byte to its body
   std::chrono::milliseconds body_timeout{60'000};
   std::chrono::milliseconds idle_timeout{75'000};  // before and between requests
-  // From then on an idle connection is closed where another needs its place.
+  // From then on a connection without a whole head is closed where another needs its place.
   std::chrono::milliseconds spare_idle{1'000};
   std::chrono::milliseconds write_timeout{30'000};  // without taking a byte of what waits for it
 

@@ -148,27 +148,32 @@ asio::awaitable<void, Executor> Server::Impl::accept_loop(Acceptor& acceptor) {
 }
 
 void Server::Impl::admit(Socket socket) {
-  const std::size_t most = state_.options.max_connections;
-  if (state_.open.size() >= most) close_longest_idle();
-  const std::size_t open = state_.open.size();
-  if (open >= most + kRefusing) return turn_away(socket);
+  const auto is_full = [&] {
+    return state_.open.size() - state_.refusing >= state_.options.max_connections;
+  };
+  if (is_full()) close_longest_idle();
+  const bool full = is_full();
+  if (full && state_.refusing >= kRefusing) return turn_away(socket);
   const auto connection = std::make_shared<Connection>(state_, std::move(socket));
   state_.open.insert(connection);
   state_.connections = state_.open.size();
-  if (open < most) return connection->start();
-  connection->start_refusing(crowd_response());
+  if (full) return connection->start_refusing(crowd_response());
+  connection->start();
 }
 
-// Makes room for another. Clients know that a server may close connections that they do not use.
+// Makes room for another. Clients know that a server may close connections that they do not use;
+// and it does not take as long to send a head.
 void Server::Impl::close_longest_idle() {
-  Clock::time_point since = Clock::now() - state_.options.spare_idle;
-  std::shared_ptr<Connection> longest;
-  for (const auto& connection : state_.open) {
-    if (!connection->idle_since(since)) continue;
-    since = connection->phase_start();
-    longest = connection;
+  for (const auto unused : {&Connection::idle_since, &Connection::begun_since}) {
+    Clock::time_point since = Clock::now() - state_.options.spare_idle;
+    std::shared_ptr<Connection> longest;
+    for (const auto& connection : state_.open) {
+      if (!(*connection.*unused)(since)) continue;
+      since = connection->phase_start();
+      longest = connection;
+    }
+    if (longest) return longest->drop();
   }
-  if (longest) longest->drop();
 }
 
 // As far as the socket takes it at once, which holds nothing yet.
