@@ -15,6 +15,7 @@
 #include "say.h"
 #include "serve/ollama_request.h"
 #include "serve/reserve.h"
+#include "serve_config.h"
 
 namespace strata::apps {
 namespace {
@@ -43,9 +44,16 @@ Result<std::string> read_lines_file(const std::string& path) {
 
 // What `option` takes, told to somebody whose value it does not.
 std::string expectation(const CLI::Option& option, std::string_view trouble) {
+  constexpr std::string_view kRange = "not in range ";
   const std::string type = option.get_type_name();
-  if (type == "UINT" || type == "INT") return "it must be a whole number";
-  if (type == "FLOAT") return "it must be a number";
+  const bool whole = type.starts_with("UINT") || type.starts_with("INT");
+  if (whole || type.starts_with("FLOAT")) {
+    const std::size_t range = trouble.find(kRange);
+    return fmt::format("it must be a {}number{}", whole ? "whole " : "",
+                       range == std::string_view::npos
+                           ? std::string()
+                           : fmt::format(" from {}", trouble.substr(range + kRange.size())));
+  }
   const std::string name = "--" + option.get_lnames().front() + ": ";
   return std::string(trouble.substr(trouble.starts_with(name) ? name.size() : 0));
 }
@@ -58,6 +66,7 @@ Status give(CLI::Option& option, const std::string& place, const std::vector<std
                             option.get_lnames().empty() ? kModels : option.get_lnames().front(),
                             what);
   };
+  if (values.empty() && option.get_expected_max() > 1) return {};
   const std::string& first = values.empty() ? std::string() : values.front();
   const bool is_true = first == "true", is_false = first == "false";
   if (option.get_expected_min() == 0) {
@@ -74,50 +83,6 @@ Status give(CLI::Option& option, const std::string& place, const std::vector<std
     option.run_callback();
   } catch (const CLI::Error& error) {
     return wrong(expectation(option, error.what()));
-  }
-  return {};
-}
-
-// What of a line of TOML stands before its comment.
-std::string_view without_comment(std::string_view line) {
-  char quote = 0;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (quote == 0 && line[i] == '#') return trimmed(line.substr(0, i));
-    if (quote == 0 && (line[i] == '"' || line[i] == '\''))
-      quote = line[i];
-    else if (line[i] == quote && (i == 0 || line[i - 1] != '\\'))
-      quote = 0;
-  }
-  return trimmed(line);
-}
-
-// What is wrong with a value; empty: nothing is.
-std::string_view trouble_of(std::string_view value) {
-  if (value.empty()) return "has no value behind its =";
-  const char first = value.front();
-  const bool closed = value.size() > 1 && value.back() == first;
-  if (first == '"' || first == '\'') return closed ? "" : "has a text whose quotes do not close";
-  if (first == '[') return value.back() == ']' ? "" : "has a list that does not close on its line";
-  const bool word = value == "true" || value == "false";
-  const bool number = value.find_first_not_of("0123456789+-._eE") == std::string_view::npos;
-  return word || number ? "" : "has a text without quotes";
-}
-
-// The library takes lines for what they are not. Tables, which no option needs, are refused later.
-Status check_toml(const std::string& path, std::string_view text) {
-  int number = 0;
-  for (const std::string_view raw : split(text, '\n')) {
-    ++number;
-    const std::string_view line = without_comment(trimmed(raw));
-    if (line.empty() || line.starts_with('[')) continue;
-    const std::size_t equals = line.find('=');
-    const std::string_view name = trimmed(line.substr(0, equals));
-    if (equals == std::string_view::npos || name.empty())
-      return invalid_argument("{}, line {}: '{}' is not of the form NAME = VALUE", printable(path),
-                              number, printable(line, 100));
-    if (const auto trouble = trouble_of(trimmed(line.substr(equals + 1))); !trouble.empty())
-      return invalid_argument("{}, line {}: {} {}", printable(path), number, printable(name, 100),
-                              trouble);
   }
   return {};
 }
@@ -255,23 +220,20 @@ std::string url_of(const std::string& address, int port) {
 
 Status read_config(CLI::App& command, const std::string& path) {
   STRATA_ASSIGN(const std::string text, read_lines_file(path));
-  STRATA_TRY(check_toml(path, text));
-  std::vector<CLI::ConfigItem> items;
-  try {
-    items = command.get_config_formatter()->from_file(path);
-  } catch (const CLI::Error& error) {
-    return invalid_argument("{}: {}", printable(path), error.what());
-  }
+  STRATA_ASSIGN(const std::vector<Setting> settings, parse_settings(path, text));
   std::set<std::string> names;
-  for (const CLI::ConfigItem& item : items) {
-    const bool models = item.name == kModels;
-    CLI::Option* const option = command.get_option_no_throw(models ? "model" : "--" + item.name);
-    if (!item.parents.empty() || option == nullptr || (option->get_lnames().empty() && !models))
-      return invalid_argument("{}: strata serve has no option '{}'", printable(path),
-                              printable(item.fullname(), 100));
-    if (!names.insert(item.name).second)
-      return invalid_argument("{}: the option {} is there twice", printable(path), item.name);
-    if (option->count() == 0) STRATA_TRY(give(*option, printable(path), item.inputs));
+  for (const Setting& setting : settings) {
+    const std::string place = fmt::format("{}, line {}", printable(path), setting.line);
+    const bool models = setting.name == kModels;
+    CLI::Option* const option = command.get_option_no_throw(models ? "model" : "--" + setting.name);
+    if (option == nullptr || (option->get_lnames().empty() && !models))
+      return invalid_argument("{}: strata serve has no option '{}'", place,
+                              printable(setting.name, 100));
+    if (option == command.get_help_ptr() || setting.name == "config")
+      return invalid_argument("{}: {} cannot stand in the file", place, setting.name);
+    if (!names.insert(setting.name).second)
+      return invalid_argument("{}: the option {} is there twice", place, setting.name);
+    if (option->count() == 0) STRATA_TRY(give(*option, place, setting.values));
   }
   return {};
 }

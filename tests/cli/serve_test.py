@@ -288,16 +288,21 @@ class Life(unittest.TestCase):
                 self.assertEqual(server.get("/v1/models", Host="b.example").status, 200)
                 left = server.get("/v1/admin/loaded-models").json()["data"][0]
                 self.assertGreater(left["expires_in_seconds"], 3000)
-            for text in ("contxt = 5\n", "[serve]\ncontext = 5\n", "port = 0\nport = 0\n"):
+            for text, what in (("contxt = 5\n", "no option 'contxt'"),
+                               ("[serve]\ncontext = 5\n", "tables are not known"),
+                               ("port = 0\nport = 0\n", "twice"), ("help = true", "cannot stand"),
+                               ("config = 'x'", "cannot stand")):
                 file.write_text(text, encoding="utf-8")
                 done = strata("serve", TINY, "--config", file)
                 self.assertEqual(done.returncode, 1, done.stderr)
-                self.assertIn(b"serve.toml", done.stderr)
+                self.assertIn("serve.toml, line ", done.stderr.decode())
+                self.assertIn(what, done.stderr.decode())
 
     def test_a_file_may_name_the_models(self):
         with serving.scratch() as folder:
             file = pathlib.Path(folder) / "serve.toml"
-            file.write_text(f"# models\nmodels = ['one={TINY}', 'two={OTHER}'] # both\n"
+            file.write_text(f"# models\nmodels = [\n'one={TINY}', # one\n  'two={OTHER}',\n]\n"
+                            "keep_alive = \"1h\"\n"
                             "memory = \"512M\"  # in all\nlazy = true\n", encoding="utf-8")
             with Server("--config", file) as server:
                 self.assertEqual([model["id"] for model in server.get("/v1/models").json()["data"]],
@@ -342,6 +347,7 @@ class Life(unittest.TestCase):
             for name, value, what in (
                     ("context", "many", "1 to 268435456"), ("context", "1.5", "1 to 268435456"),
                     ("port", "70000", "0 to 65535"), ("port", "true", "number"),
+                    ("port", "x", "it must be a whole number from 0 to 65535"),
                     ("parallel", "0", "1 to 4096"), ("lazy", "perhaps", "true or false"),
                     ("lazy", "5", "true or false"), ("grace", "soon", "0 to 86400"),
                     ("keep-alive", "soon", "5m"), ("memory", "lots", "512M"),
