@@ -94,9 +94,11 @@ double number_at(const json::object& object, std::string_view key) {
   return value != nullptr && value->is_number() ? value->to_number<double>() : 0;
 }
 
+// Only a model that is there goes.
 std::string goes_in(const json::object& model) {
   const json::value* seconds = model.if_contains("expires_in_seconds");
-  if (seconds == nullptr || !seconds->is_number()) return "never";
+  if (seconds == nullptr) return "-";
+  if (!seconds->is_number()) return "never";
   return fmt::format("{:.0f} s", number_at(model, "expires_in_seconds"));
 }
 
@@ -128,8 +130,14 @@ Result<int> list(const ServerAddress& address, bool as_json) {
 }
 
 Result<int> stop(const ServerAddress& address, const std::string& model) {
-  STRATA_TRY(ask(address, "/v1/admin/unload-model/" + escaped_path(model), std::string()).status());
-  say("{} goes when its last request has ended.\n", printable(model));
+  STRATA_ASSIGN(const json::object answer,
+                ask(address, "/v1/admin/unload-model/" + escaped_path(model), std::string()));
+  const double requests = number_at(answer, "requests");
+  if (requests == 0)
+    say("{} goes now.\n", printable(model));
+  else
+    say("{} goes when its last request has ended; there {} {}.\n", printable(model),
+        requests == 1 ? "is" : "are", requests);
   return 0;
 }
 

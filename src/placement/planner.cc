@@ -39,8 +39,12 @@ Result<Bytes> cache_bytes(const Graph& graph, const DeviceCosts& costs, const Wo
   return total;
 }
 
-std::string describe_reserved(const PlacementPlan& plan) {
-  std::string text;
+// Their sum is the plan's total.
+std::string describe_parts(const PlacementPlan& plan) {
+  std::string text =
+      fmt::format("weights {}, cache {} for {} tokens, activations {}, staging {}, program {}",
+                  human_bytes(plan.weights), human_bytes(plan.cache), plan.context,
+                  human_bytes(plan.segment), human_bytes(plan.staging), human_bytes(plan.program));
   for (const auto& [owner, bytes] : plan.reserved)
     text += fmt::format(", {} {}", owner, human_bytes(bytes));
   return text;
@@ -48,11 +52,9 @@ std::string describe_reserved(const PlacementPlan& plan) {
 
 Status refuse(const PlacementPlan& plan) {
   return resource_exhausted(
-      "the model needs {} but the memory budget is {}: weights {}, cache {} for {} tokens, "
-      "activations {}, staging {}, program {}{}; ask for a smaller --context or a larger --memory",
-      human_bytes(plan.total()), human_bytes(plan.budget), human_bytes(plan.weights),
-      human_bytes(plan.cache), plan.context, human_bytes(plan.segment), human_bytes(plan.staging),
-      human_bytes(plan.program), describe_reserved(plan));
+      "the model needs {} but the memory budget is {}: {}; ask for a smaller --context or a larger "
+      "--memory",
+      human_bytes(plan.total()), human_bytes(plan.budget), describe_parts(plan));
 }
 
 // The largest context, halving from `context`, whose cache fits.
@@ -137,9 +139,7 @@ Result<PlacementPlan> make_plan(const Graph& graph, const Workload& workload,
 }
 
 std::string describe(const PlacementPlan& plan) {
-  return fmt::format("memory: weights {}, cache {} ({} tokens), activations {}{}, total {} of {}",
-                     human_bytes(plan.weights), human_bytes(plan.cache), plan.context,
-                     human_bytes(plan.segment), describe_reserved(plan), human_bytes(plan.total()),
+  return fmt::format("memory: {}, total {} of {}", describe_parts(plan), human_bytes(plan.total()),
                      human_bytes(plan.budget));
 }
 

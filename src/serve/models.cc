@@ -93,7 +93,7 @@ void Models::acquire(const std::string& name, std::optional<KeepAlive> keep_aliv
   Entry* const entry = entry_named(name);
   if (entry == nullptr) {
     lock.unlock();
-    if (!name.empty()) return done(unknown_model(name));
+    if (!name.empty()) return done(unknown(name));
     return done(
         Refusal(400, "invalid_request_error", "name a `model`: this server has several", "model"));
   }
@@ -143,7 +143,12 @@ void Models::release(Entry& entry) {
 }
 
 ModelStatus Models::status_of(const Entry& entry) const {
-  ModelStatus status{entry.file, entry.state, entry.model, entry.users, KeepAlive(0), entry.error};
+  const auto waiting = static_cast<std::int32_t>(entry.waiting.size());
+  ModelStatus status{.file = entry.file,
+                     .state = entry.state,
+                     .model = entry.model,
+                     .requests = entry.users + waiting,
+                     .error = entry.error};
   if (entry.keep_alive < KeepAlive(0))
     status.expires_in = kForever;
   else if (entry.state == ModelState::kReady)
@@ -165,6 +170,16 @@ std::optional<ModelStatus> Models::find(const std::string& name) const {
   const Entry* const entry = entry_named(name);
   if (entry == nullptr) return std::nullopt;
   return status_of(*entry);
+}
+
+Refusal Models::unknown(const std::string& name) const {
+  constexpr std::size_t kMost = 10;
+  const std::lock_guard lock(mutex_);
+  std::string names;
+  for (std::size_t i = 0; i < std::min(entries_.size(), kMost); ++i)
+    names += fmt::format("{}{}", i > 0 ? ", " : "", printable(entries_[i]->file.name, 200));
+  if (entries_.size() > kMost) names += fmt::format(" and {} more", entries_.size() - kMost);
+  return unknown_model(name, names);
 }
 
 bool Models::starting() const {
@@ -319,6 +334,17 @@ void Models::wait_for_room(std::unique_lock<std::mutex>& lock, Entry& entry) {
   lock.lock();
 }
 
+// Its plan is made with what other models leave of the budget.
+std::string Models::describe_memory(const Entry& entry) const {
+  const PlacementPlan& plan = entry.model->engine().plan();
+  std::string line = describe(plan);
+  if (plan.budget < budget_)
+    line += fmt::format(
+        ", which is {} less what other models may still take; what they hold counts as program",
+        human_bytes(budget_));
+  return line;
+}
+
 void Models::finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,
                             Result<std::unique_ptr<ServedModel>> loaded) {
   std::vector<Done> waiting;
@@ -339,7 +365,7 @@ void Models::finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,
   if (status.ok()) {
     lines.push_back(
         fmt::format("loaded {} in {:.2f} s", entry.file.name, entry.model->load_seconds()));
-    lines.push_back(describe(entry.model->engine().plan()));
+    lines.push_back(describe_memory(entry));
     for (const std::string& note : entry.model->engine().plan().notes)
       lines.push_back(fmt::format("note: {}: {}", entry.file.name, note));
   } else if (status.code() != StatusCode::kCancelled) {

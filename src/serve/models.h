@@ -42,7 +42,7 @@ struct ModelStatus {
   ModelFile file;
   ModelState state = ModelState::kUnloaded;
   std::shared_ptr<ServedModel> model;  // while it is ready
-  std::int32_t requests = 0;           // that use it
+  std::int32_t requests = 0;           // that use it or wait for it
   KeepAlive expires_in{0};             // negative: never
   std::string error;                   // why it could not be loaded the last time
 };
@@ -78,13 +78,15 @@ class Models {
   void acquire(const std::string& name, std::optional<KeepAlive> keep_alive, const Done& done);
   // As acquire(), also for models that only options.find knows.
   void load(const std::string& name, const Done& done);
-  // Unloads when the last request that uses it ends; kNotFound where no model is called so, or
-  // it is not loaded.
+  // Unloads when the last request that uses it ends, or at once where there is none; kNotFound
+  // where no model is called so, or it is not loaded.
   Status unload(const std::string& name);
 
   std::vector<ModelStatus> list() const;
   // The status of a known model, by its name or a name that means it.
   std::optional<ModelStatus> find(const std::string& name) const;
+  // Of a name that means no model, or several.
+  Refusal unknown(const std::string& name) const;
   // Whether a model is loading and none is ready.
   bool starting() const;
 
@@ -108,6 +110,7 @@ class Models {
   Entry* entry_named(const std::string& name);
   const Entry* entry_named(const std::string& name) const;
   ModelStatus status_of(const Entry& entry) const;
+  std::string describe_memory(const Entry& entry) const;
   std::shared_ptr<ModelLease> lease(Entry& entry);
   void release(Entry& entry);
 

@@ -72,8 +72,19 @@ TEST_F(ModelsTest, AreFoundByTheNamesThatClientsUse) {
   EXPECT_FALSE(models.find("").has_value());
   EXPECT_FALSE(models.find("gamma").has_value());
   EXPECT_EQ(acquire(models, "gamma").status().http_status, 404);
+  EXPECT_EQ(acquire(models, "gamma").status().message,
+            "there is no model 'gamma' here; there are: Alpha, beta:latest, broken");
   EXPECT_EQ(acquire(models, "").status().http_status, 400);
   EXPECT_EQ(acquire(models, "").status().field, "model");
+}
+
+TEST_F(ModelsTest, AreNamedToWhoKnowsThemNotUnlessTheyAreMany) {
+  ModelsOptions many = options();
+  many.files.clear();
+  for (int i = 0; i < 12; ++i) many.files.push_back(file(fmt::format("m{}", i), "/nowhere"));
+  const std::string said = Models(many).unknown("x").message;
+  EXPECT_THAT(said, ::testing::EndsWith("there are: m0, m1, m2, m3, m4, m5, m6, m7, m8, m9 and 2 "
+                                        "more"));
 }
 
 TEST_F(ModelsTest, AreLoadedOnceForAllWhoWait) {
@@ -158,6 +169,7 @@ TEST_F(ModelsTest, MakeRoomForEachOtherAsSoonAsTheyAreIdle) {
   *first = nullptr;
   EXPECT_FALSE(is_there(second));
   EXPECT_EQ(state_of(models, "beta"), ModelState::kWaiting);
+  EXPECT_EQ(models.find("beta")->requests, 1);
   *third = nullptr;
   const auto lease = second.get();
   ASSERT_TRUE(lease.ok()) << lease.status().message;

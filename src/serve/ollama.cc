@@ -140,7 +140,8 @@ void load_only(Service& service, const OllamaRequest& request, const ExchangePtr
     return json_response(out);
   };
   if (request.generation.keep_alive == std::chrono::milliseconds(0)) {
-    if (!service.models().find(name)) return exchange->respond(refuse(unknown_model(name)));
+    if (!service.models().find(name))
+      return exchange->respond(refuse(service.models().unknown(name)));
     (void)service.models().unload(name);  // one that is not loaded need not go
     return exchange->respond(done("unload"));
   }
@@ -255,7 +256,7 @@ Answer<json::object> show(Service& service, std::string_view body) {
   STRATA_ASSIGN(const std::string name, model_name(fields));
   STRATA_ASSIGN(const auto verbose, fields.boolean("verbose"));
   const auto status = service.models().find(name);
-  if (!status) return unknown_model(name);
+  if (!status) return service.models().unknown(name);
   STRATA_ASSIGN(const ModelManifest manifest, ModelManifest::open(status->file.path));
   json::object out{{"details", details_of(status->file)}};
   const auto source = manifest.metadata().get_string("tokenizer.chat_template");

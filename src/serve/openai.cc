@@ -68,7 +68,7 @@ void add_openai(Router& router, Service& service) {
   });
   router.add("GET", "/v1/models/*", [&service](const Router::Call& call) {
     const auto status = service.models().find(call.rest);
-    if (!status) return call.exchange->respond(openai_error(unknown_model(call.rest)));
+    if (!status) return call.exchange->respond(openai_error(service.models().unknown(call.rest)));
     call.exchange->respond(json_response(model_json(*status)));
   });
 }

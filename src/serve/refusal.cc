@@ -42,9 +42,11 @@ Refusal wrong_field(std::string field, const Status& status) {
   return Refusal(400, "invalid_request_error", std::move(message), std::move(field));
 }
 
-Refusal unknown_model(std::string_view name) {
-  Refusal refusal(404, "not_found_error",
-                  fmt::format("there is no model '{}' here", printable(name, 200)), "model");
+Refusal unknown_model(std::string_view name, std::string_view names) {
+  Refusal refusal(
+      404, "not_found_error",
+      fmt::format("there is no model '{}' here; there are: {}", printable(name, 200), names),
+      "model");
   refusal.code = "model_not_found";
   return refusal;
 }

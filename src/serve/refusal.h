@@ -57,8 +57,8 @@ Refusal wrong_field(std::string field, std::string_view what);
 // Whatever its code. REQUIRES: not ok.
 Refusal wrong_field(std::string field, const Status& status);
 
-// 404 for a model that is not here.
-Refusal unknown_model(std::string_view name);
+// 404 for a model that is not here. `names`: those that are, for people.
+Refusal unknown_model(std::string_view name, std::string_view names);
 
 // Returns the refusal that the expression gives, if any, from the enclosing function.
 #define STRATA_CHECK(expression)                                               \

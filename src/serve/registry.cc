@@ -67,7 +67,9 @@ void load(Service& service, const Router::Call& call) {
 void unload(Service& service, const Router::Call& call) {
   const Status status = service.models().unload(call.rest);
   if (!status.ok()) return call.exchange->respond(openai_error(Refusal(status)));
-  call.exchange->respond(json_response({{"id", call.rest}, {"status", "unloading"}}));
+  const auto model = service.models().find(call.rest);
+  call.exchange->respond(json_response(
+      {{"id", call.rest}, {"status", "unloading"}, {"requests", model ? model->requests : 0}}));
 }
 
 void loaded(Service& service, const Router::Call& call) {
