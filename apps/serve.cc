@@ -207,6 +207,10 @@ Result<int> run(const ServeOptions& options) {
                   router.handle(std::move(request), std::move(exchange));
                 }));
   print_addresses(url_of(options.address, server->port()), files, !http.api_keys.empty());
+  if (is_any_address(options.address) && http.api_keys.empty())
+    say("warning: it listens on all addresses of this machine, and whoever reaches it needs no "
+        "key; "
+        "--api-keys FILE asks for one\n");
   if (is_any_address(options.address))
     say("Other machines ask by a name of this one that --allow-host names, or by its address.\n\n");
   int signal = 0;

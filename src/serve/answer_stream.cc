@@ -12,6 +12,16 @@ double seconds_between(Clock::time_point start, Clock::time_point end) {
   return std::chrono::duration<double>(end - start).count();
 }
 
+const char* name_of(RequestEnd end) {
+  switch (end) {
+    case RequestEnd::kFailed: return "failed";
+    case RequestEnd::kDisconnected: return "left";
+    case RequestEnd::kStop:
+    case RequestEnd::kLength: break;
+  }
+  return "done";
+}
+
 }  // namespace
 
 AnswerStream::AnswerStream(AnswerSetup setup)
@@ -61,7 +71,9 @@ SlotInfo AnswerStream::slot() const {
   info.completion_tokens = made_.load();
   info.first_difference = difference_.load();
   info.age_seconds = seconds_between(setup_.arrival, Clock::now());
-  info.state = closed_.load()               ? "done"
+  const std::optional<RequestEnd> end = end_.load();
+  info.over = end.has_value();
+  info.state = end                          ? name_of(*end)
                : info.completion_tokens > 0 ? "generating"
                : info.prompt_computed > 0   ? "prompt"
                                             : "queued";
@@ -205,7 +217,7 @@ void AnswerStream::count(const Choice& choice, RequestEnd end) {
 // Before the writer has the last word: a client that has it may ask for the counts.
 void AnswerStream::close(RequestEnd end) {
   over_ = true;
-  closed_.store(true);
+  end_.store(end);
   for (const Choice& choice : choices_)
     if (!choice.ended) count(choice, end);
 }

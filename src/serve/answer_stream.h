@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 
 #include "serve/delivery.h"
 
@@ -19,7 +20,7 @@ class AnswerStream {
   void started(RequestId id);
   void cancel();
   SlotInfo slot() const;
-  bool is_over() const { return closed_.load(); }
+  bool is_over() const { return end_.load().has_value(); }
 
   // The engine's thread.
   void on_prompt(std::int32_t computed) { computed_.store(computed); }
@@ -66,7 +67,7 @@ class AnswerStream {
   Clock::time_point start_, first_token_, last_token_;
 
   // For slot().
-  std::atomic<bool> closed_{false};
+  std::atomic<std::optional<RequestEnd>> end_{};
   std::atomic<std::int32_t> computed_{0}, cached_{0}, made_{0}, difference_{-1};
 
   mutable std::mutex mutex_;

@@ -108,7 +108,9 @@ struct AnswerPart {
 // What /slots shows of a request.
 struct SlotInfo {
   RequestId id;
-  std::string state;  // queued, prompt, generating, done
+  std::string
+      state;  // queued, prompt, generating; or at its end done, failed, left (by its client)
+  bool over = false;
   std::int32_t prompt_tokens = 0, prompt_computed = 0, cached_tokens = 0, completion_tokens = 0;
   Position first_difference = -1;
   double age_seconds = 0;

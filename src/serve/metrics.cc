@@ -146,7 +146,9 @@ double ServerMetrics::queued_quantile(double share) const {
   return all.queued.quantile(share);
 }
 
+// Of requests for no model there is little to tell.
 std::string ServerMetrics::text() const {
+  const std::string no_model = model_label("");
   std::vector<std::pair<std::string, Metrics::Values>> all;
   {
     const std::lock_guard lock(mutex_);
@@ -157,7 +159,8 @@ std::string ServerMetrics::text() const {
   const auto histogram = [&](std::string_view name, std::string_view help,
                              Histogram Metrics::Values::*of) {
     out += metric_head(name, "histogram", help);
-    for (const auto& [label, values] : all) out += (values.*of).text(name, label);
+    for (const auto& [label, values] : all)
+      if (label != no_model || !(values.*of).empty()) out += (values.*of).text(name, label);
   };
   using Values = Metrics::Values;
   histogram("vllm:time_to_first_token_seconds", "From a request to its first token.",
@@ -174,7 +177,8 @@ std::string ServerMetrics::text() const {
                            std::uint64_t Metrics::Counts::*of) {
     out += metric_head(name, "counter", help);
     for (const auto& [label, values] : all)
-      out += fmt::format("{}{{{}}} {}\n", name, label, values.counts.*of);
+      if (label != no_model || values.counts.*of > 0)
+        out += fmt::format("{}{{{}}} {}\n", name, label, values.counts.*of);
   };
   using Counts = Metrics::Counts;
   counter("strata:requests_total", "Requests: each choice of each prompt is one.",
@@ -187,7 +191,8 @@ std::string ServerMetrics::text() const {
     for (const auto& [reason, count] :
          {std::pair{"stop", values.counts.done - values.counts.done_by_length},
           {"length", values.counts.done_by_length}})
-      out += fmt::format("{}{{{},finished_reason=\"{}\"}} {}\n", kSuccess, label, reason, count);
+      if (label != no_model || count > 0)
+        out += fmt::format("{}{{{},finished_reason=\"{}\"}} {}\n", kSuccess, label, reason, count);
   counter("strata:requests_failed_total", "Requests that an error ended.", &Counts::failed);
   counter("strata:requests_disconnected_total", "Requests whose clients went.",
           &Counts::disconnected);

@@ -24,6 +24,7 @@ class Histogram {
 
   void add(double value);
   void add(const Histogram& other);  // REQUIRES: its bounds are the same
+  bool empty() const { return count_ == 0; }
   // The lines of one metric but its HELP and TYPE. `labels` as model="x".
   std::string text(std::string_view name, std::string_view labels) const;
   // About the value that `share` of all lie below, from the bounds around it; 0 where there is
@@ -74,7 +75,8 @@ class Metrics {
   Values values_;
 };
 
-// Those of all models, by name; requests for one that is not here count under an empty name.
+// Those of all models, by name; requests for one that is not here count under an empty name, of
+// which text() has only what is not 0.
 // Thread-safe.
 class ServerMetrics {
  public:

@@ -57,6 +57,20 @@ TEST(Metrics, CountEachRequestOnce) {
     EXPECT_THAT(server.text(), HasSubstr(fmt::format("{}\n", line)));
 }
 
+TEST(Metrics, OfNoModelAreOnlyThoseThatHaveSomething) {
+  ServerMetrics server;
+  server.of("a");
+  server.of("").requests_arrived(2);
+  server.of("").requests_refused(2);
+  const std::string text = server.text();
+  std::size_t lines = 0;
+  for (std::size_t at = 0; (at = text.find("model_name=\"\"", at)) != std::string::npos; ++at)
+    ++lines;
+  EXPECT_EQ(lines, 2u) << text;
+  EXPECT_THAT(text, HasSubstr("strata:requests_refused_total{model_name=\"\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:generation_tokens_total{model_name=\"a\"} 0\n"));
+}
+
 TEST(Metrics, AreThoseOfEachModelAndOfAllTogether) {
   ServerMetrics server;
   for (const char* const model : {"a", "b", "a"}) {

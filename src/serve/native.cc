@@ -1,7 +1,9 @@
 // Strata's own paths: health, metrics, slots, and the text side of models.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
+#include <map>
 
 #include "base/printable.h"
 #include "base/units.h"
@@ -85,14 +87,31 @@ std::string engine_metrics(const std::vector<ModelStatus>& models) {
   seconds("sample", "On choosing tokens, masks of grammars included.",
           [](Stats s) { return s.sample_seconds; });
   seconds("send", "On handing tokens out.", [](Stats s) { return s.send_seconds; });
-  std::string text = all.text();
-  text += metric_head("strata:memory_bytes", "gauge", "Memory by owner.");
+  return all.text();
+}
+
+// What models share counts once, as the plan with the least of it has it: those of further models
+// count what others hold as the program's.
+std::string memory_metrics(const std::vector<ModelStatus>& models) {
+  std::string text = metric_head("strata:memory_bytes", "gauge",
+                                 "Memory by owner; what all models share has no model's name.");
+  const auto add = [&](std::string_view model, std::string_view owner, Bytes bytes) {
+    text += fmt::format("strata:memory_bytes{{{},owner=\"{}\"}} {}\n", model_label(model), owner,
+                        bytes);
+  };
+  std::map<std::string, Bytes> shared;
   for (const ModelStatus& status : models) {
     if (!status.model) continue;
-    for (const auto& [owner, bytes] : status.model->engine().memory_by_owner())
-      text += fmt::format("strata:memory_bytes{{{},owner=\"{}\"}} {}\n",
-                          model_label(status.file.name), owner, bytes);
+    for (const auto& [owner, bytes] : status.model->engine().memory_by_owner()) {
+      if (owner != "program" && owner != "staging" && owner != "requests") {
+        add(status.file.name, owner, bytes);
+        continue;
+      }
+      const auto known = shared.try_emplace(owner, bytes).first;
+      known->second = std::min(known->second, bytes);
+    }
   }
+  for (const auto& [owner, bytes] : shared) add("", owner, bytes);
   return text;
 }
 
@@ -104,7 +123,7 @@ void slots(Service& service, const Router::Call& call) {
       json::object one{{"id", slot.id.value},
                        {"model", status.file.name},
                        {"state", slot.state},
-                       {"is_processing", slot.state != "done"},
+                       {"is_processing", !slot.over},
                        {"n_ctx", status.model->engine().context()},
                        {"n_prompt_tokens", slot.prompt_tokens},
                        {"n_prompt_tokens_processed", slot.prompt_computed},
@@ -200,7 +219,8 @@ void add_native(Router& router, Service& service) {
   router.add("GET", "/metrics", [&service](const Router::Call& call) {
     http::HttpResponse response;
     response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-    response.body = service.metrics().text() + engine_metrics(service.models().list());
+    const std::vector<ModelStatus> models = service.models().list();
+    response.body = service.metrics().text() + engine_metrics(models) + memory_metrics(models);
     call.exchange->respond(std::move(response));
   });
   router.add("GET", "/slots", [&service](const Router::Call& call) { slots(service, call); });

@@ -38,7 +38,7 @@ class Disconnects(unittest.TestCase):
         self.addCleanup(self.server.__exit__)
 
     def states(self):
-        return sorted(slot["state"] for slot in self.server.slots() if slot["state"] != "done")
+        return sorted(slot["state"] for slot in self.server.slots() if slot["is_processing"])
 
     def test_each_ends_its_request_alone_whatever_that_does(self):
         active = self.server.start(COMPLETIONS, ENDLESS)
@@ -54,6 +54,7 @@ class Disconnects(unittest.TestCase):
         prompt.close()
         self.server.wait_for(lambda: not self.states())
         self.assertEqual(self.server.metric("strata:requests_disconnected_total"), 3)
+        self.assertEqual([slot["state"] for slot in self.server.slots()], ["left"] * 3)
         self.assertEqual(self.server.post(CHAT, {"messages": HELLO, **GREEDY}).status, 200)
 
     def test_several_prompts_of_a_client_that_goes_all_end(self):
@@ -118,6 +119,16 @@ class SeveralModels(unittest.TestCase):
             for name in ("one", "two"):
                 answer = server.post(CHAT, {"model": name, "messages": HELLO, **GREEDY})
                 self.assertEqual(answer.json()["model"], name)
+            owners = re.findall(r'strata:memory_bytes{model_name="(.*)",owner="(.*)"} ',
+                                server.get("/metrics").body.decode())
+            for model, names in (("one", {"weights", "cache"}), ("two", {"weights", "cache"}),
+                                 ("", {"program", "requests"})):
+                self.assertGreaterEqual({owner for at, owner in owners if at == model}, names)
+            for owner in "program", "requests":
+                self.assertEqual([at for at, each in owners if each == owner], [""])
+            said = [line for line in server.log if line.startswith("memory: ")]
+            self.assertNotIn("less what", said[0])
+            self.assertIn("which is 512.0 MiB less what other models may still take", said[1])
             self.assertEqual(len(server.get("/api/ps").json()["models"]), 2)
             self.assertEqual(len(server.get("/v1/models").json()["data"]), 2)
             server.post("/api/chat", {"model": "one", "messages": HELLO, "keep_alive": "10ms",
@@ -169,8 +180,15 @@ class SeveralModels(unittest.TestCase):
             self.assertIn(b"one", listed.stdout)
             self.assertNotIn(b"two", listed.stdout)
             self.assertEqual(json.loads(command("ps", "--json").stdout)["data"][0]["id"], "one")
+            active = server.start(COMPLETIONS, {**ENDLESS, "model": "one", "n": 8})
+            server.wait_for(lambda: server.slots("generating"))
+            self.assertIn(b"last request has ended; there is 1.", command("stop", "one").stderr)
+            active.close()
+            server.wait_for(lambda: not server.get("/api/ps").json()["models"])
+            server.post("/v1/admin/load-model", {"model_id": "one"})
             done = command("stop", "one")
             self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(b"one goes now.", done.stderr)
             server.wait_for(lambda: not server.get("/api/ps").json()["models"])
             again = command("stop", "one")
             self.assertEqual(again.returncode, 1)
@@ -207,6 +225,8 @@ class SeveralModels(unittest.TestCase):
                 self.assertEqual(answer.status, 400)
                 self.assertIn(why, answer.error()["message"])
                 server.wait_for(lambda: any("could not load" in line for line in server.log))
+                self.assertRegex(strata("ps", "--port", server.port).stdout,
+                                 rb"unloaded +0 MiB +0  -\n")
             # A server of this model alone would be of no use.
             ended = strata("serve", model, *options(4096, memory), "--port", "0")
             self.assertEqual(ended.returncode, 1, ended.stderr)
@@ -340,6 +360,7 @@ class Life(unittest.TestCase):
             self.assertTrue(any(f"Serving on http://127.0.0.1:{server.port}" in line
                                 for line in server.log))
             server.wait_for_line("Other machines")
+            self.assertTrue(any("needs no key" in line for line in server.log), server.log)
 
     def test_wrong_values_are_told_with_their_place(self):
         with serving.scratch() as folder:
@@ -422,6 +443,7 @@ class Access(unittest.TestCase):
                 listed = strata("ps", "--port", server.port, "--api-keys", keys)
                 self.assertEqual(listed.returncode, 0, listed.stderr)
                 self.assertEqual(strata("ps", "--port", server.port).returncode, 1)
+                self.assertFalse(any("needs no key" in line for line in server.log))
         with Server(TINY, *options(), "--allow-host", "box.example", "--allow-origin",
                     "https://app.example") as server:
             page = server.get("/v1/models", Host="box.example", Origin="https://app.example")
