@@ -1,4 +1,4 @@
-// The part of TOML that options need: names, with texts, numbers, true, false, and lists of these.
+// The TOML file of a server's options.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct Setting {
   std::vector<std::string> values;
 };
 
-// `path` is for errors, which name the line.
+// In the order of the file. `path` is for errors, which name the line.
 Result<std::vector<Setting>> parse_settings(const std::string& path, std::string_view text);
 
 }  // namespace strata::apps

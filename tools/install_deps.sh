@@ -6,7 +6,7 @@ set -euo pipefail
 build_packages=(
   cmake ninja-build g++ pkg-config
   libboost1.81-dev libboost-json1.81-dev libpcre2-dev libcli11-dev libfmt-dev libspdlog-dev
-  libedit-dev libcurl4-openssl-dev libssl-dev libzip-dev
+  libtomlplusplus-dev libedit-dev libcurl4-openssl-dev libssl-dev libzip-dev
   libgtest-dev libgmock-dev
 )
 test_packages=(
