@@ -49,15 +49,18 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
     std::size_t consumed = 0;
     while (consumed < bytes.size()) {
       const State before = state_;
+      const std::size_t body_before = incoming_.request.body.size();
       ErrorCode code;
       const std::size_t taken =
           put(boost::asio::const_buffer(bytes.data() + consumed, bytes.size() - consumed), code);
       consumed += taken;
       if (before == State::kHead) head_bytes_ += taken;
-      // The base class limits one call's bytes of a head, and nothing of chunk headers.
+      // The base class limits one call's bytes of a head, and nothing of chunk headers and
+      // trailers.
+      const std::size_t framing = taken - (incoming_.request.body.size() - body_before);
       const bool waits = code == error::need_more;
       const std::size_t held = waits ? bytes.size() - consumed : 0;
-      if ((before == State::kHead ? head_bytes_ : 0) + held > options_.max_header_bytes)
+      if ((before == State::kHead ? head_bytes_ : framing) + held > options_.max_header_bytes)
         fail(error::header_limit);
       else if (code && !waits)
         fail(code);

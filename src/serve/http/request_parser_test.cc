@@ -141,6 +141,33 @@ TEST(RequestParser, BodiesAndWhatFramesThemAreLimited) {
   EXPECT_EQ(status_of(head + "0\r\nA: " + std::string(2000, 'a'), options), 431);
 }
 
+TEST(RequestParser, CompleteFramesOfChunksAreLimitedLikeHeaders) {
+  ServerOptions options;
+  options.max_header_bytes = 1000;
+  const std::string head = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const auto trailers = [](int lines) {
+    std::string all = "1\r\na\r\n0\r\n";
+    for (int i = 0; i < lines; ++i) all += "Name: value\r\n";
+    return all + "\r\n";
+  };
+  const auto extension = [](std::size_t bytes) {
+    return "1;" + std::string(bytes, 'a') + "\r\na\r\n0\r\n\r\n";
+  };
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{100}, std::size_t{10'000}}) {
+    for (const std::string& body : {trailers(100), extension(1000)}) {
+      RequestParser parser(options);
+      feed_pieces(parser, head + body, piece);
+      ASSERT_EQ(parser.state(), State::kFailed) << piece;
+      EXPECT_EQ(parser.refusal().status, 431);
+    }
+    for (const std::string& body : {trailers(60), extension(900)}) {
+      RequestParser parser(options);
+      feed_pieces(parser, head + body, piece);
+      EXPECT_EQ(parser.state(), State::kDone) << piece;
+    }
+  }
+}
+
 TEST(RequestParser, ConnectionsStayOpenAsTheVersionSays) {
   const auto keeps = [](std::string_view bytes) {
     const ServerOptions options;
