@@ -171,6 +171,11 @@ void AnswerStream::on_finish(std::int32_t index, FinishReason reason, const Stat
     const std::lock_guard lock(mutex_);
     cancelled_ = true;
   }
+  // A Delivery keeps it for slot(), which needs no more.
+  choices_ = std::vector<Choice>();
+  prompt_ = std::vector<PromptToken>();
+  setup_.prompt = std::vector<TokenId>();
+  setup_.text = {};
   setup_.lease.reset();
 }
 

@@ -10,10 +10,9 @@ namespace {
 
 // One of several prompts that are answered together: its choices come behind those of the others.
 struct Together {
-  std::unique_ptr<AnswerWriter> writer;
+  std::unique_ptr<AnswerWriter> writer;  // none where it has had the last word
   std::size_t left = 0;
   Usage usage;
-  bool failed = false;
 };
 
 class PartWriter final : public AnswerWriter {
@@ -23,14 +22,14 @@ class PartWriter final : public AnswerWriter {
 
   void prompt(std::int32_t choice, const std::vector<PromptToken>& tokens,
               ClientStream& client) override {
-    if (!all_->failed) all_->writer->prompt(first_ + choice, tokens, client);
+    if (all_->writer) all_->writer->prompt(first_ + choice, tokens, client);
   }
   void token(std::int32_t choice, const TokenEvent& event, ClientStream& client) override {
-    if (!all_->failed) all_->writer->token(first_ + choice, event, client);
+    if (all_->writer) all_->writer->token(first_ + choice, event, client);
   }
   void end_choice(std::int32_t choice, Ending ending, const AnswerDelta& rest,
                   const AnswerText& text, ClientStream& client) override {
-    if (!all_->failed) all_->writer->end_choice(first_ + choice, ending, rest, text, client);
+    if (all_->writer) all_->writer->end_choice(first_ + choice, ending, rest, text, client);
   }
   void end(const Usage& usage, ClientStream& client) override {
     Usage& sum = all_->usage;
@@ -42,11 +41,11 @@ class PartWriter final : public AnswerWriter {
     sum.prompt_seconds = std::max(sum.prompt_seconds, usage.prompt_seconds);
     sum.generation_seconds = std::max(sum.generation_seconds, usage.generation_seconds);
     sum.total_seconds = std::max(sum.total_seconds, usage.total_seconds);
-    if (--all_->left == 0 && !all_->failed) all_->writer->end(sum, client);
+    if (--all_->left > 0) return;
+    if (const auto writer = std::move(all_->writer)) writer->end(sum, client);
   }
   void fail(const Refusal& refusal, ClientStream& client) override {
-    if (std::exchange(all_->failed, true)) return;
-    all_->writer->fail(refusal, client);
+    if (const auto writer = std::move(all_->writer)) writer->fail(refusal, client);
   }
 
  private:
