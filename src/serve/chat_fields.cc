@@ -9,6 +9,9 @@ namespace strata::serve {
 namespace {
 
 constexpr std::size_t kMostStops = 64;
+// Every choice of an answer has tables of several times these sizes.
+constexpr std::size_t kMostStopBytes = 1024;
+constexpr std::size_t kMostBytesOfStops = 4096;  // together
 
 constexpr Shape kCalledFunction{{{"name"}, {"arguments"}}, true};
 constexpr Shape kCall{{{"id"}, {"type"}, {"index"}, {"function", &kCalledFunction}}, true};
@@ -62,6 +65,14 @@ std::optional<Refusal> take_stops(Fields& fields, Generation& generation) {
   STRATA_ASSIGN(generation.stops, fields.texts("stop", kMostStops));
   if (std::erase(generation.stops, "") > 0)
     fields.warn("stop", "holds an empty text, which has no effect");
+  std::size_t bytes = 0;
+  for (const std::string& stop : generation.stops) {
+    if (stop.size() > kMostStopBytes)
+      return fields.wrong("stop", fmt::format("holds one of more than {} bytes", kMostStopBytes));
+    bytes += stop.size();
+  }
+  if (bytes > kMostBytesOfStops)
+    return fields.wrong("stop", fmt::format("holds more than {} bytes", kMostBytesOfStops));
   return std::nullopt;
 }
 

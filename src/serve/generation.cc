@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <random>
 
 #include "serve/output_constraint.h"
@@ -17,6 +16,7 @@ namespace json = boost::json;
 constexpr std::int32_t kMostTopLogprobs = 20;
 constexpr std::size_t kMostBreakers = 64;
 constexpr std::int64_t kMostPriority = 1 << 20;
+constexpr std::int64_t kMostEchoed = 1 << 18;
 constexpr const char* kBreakers = "dry_sequence_breakers";
 constexpr double kLargest = 1e18;
 
@@ -102,8 +102,47 @@ ChatInputs inputs_of(const ServedModel& model, const Generation& generation) {
   return inputs;
 }
 
-// Clients of one address take turns unless they say who they are.
-std::uint64_t client_number(const std::string& client) { return std::hash<std::string>{}(client); }
+Answer<Prepared> prepared_of(const ServedModel& model, Generation generation) {
+  STRATA_ASSIGN(Prompt prompt, prompt_of(model, generation));
+  const std::int32_t context = model.engine().context();
+  if (prompt.tokens.empty()) return wrong_field(prompt_field(generation), "is empty");
+  if (prompt.tokens.size() + (generation.max_tokens == 0 ? 0 : 1) >
+      static_cast<std::size_t>(context))
+    return exceeds_context(generation, prompt.tokens.size(), context, false);
+  Prepared out;
+  Request& request = out.request;
+  STRATA_ASSIGN(request.sampling, sampling_of(model, generation));
+  out.warnings = std::move(generation.warnings);
+  if (!generation.thinking_field.empty() && model.chat() != nullptr &&
+      !model.chat()->supports_thinking())
+    out.warnings.push_back(fmt::format("`{}`: the model's chat template knows no thinking",
+                                       generation.thinking_field));
+  STRATA_ASSIGN(request.constraint,
+                constraint_of(model, generation, prompt.starts_thinking, out.warnings));
+  request.max_tokens = generation.max_tokens;
+  request.choices = generation.choices;
+  if (!generation.ignore_end) request.stop_tokens = model.end_tokens();
+  request.priority = generation.priority;
+  request.client = generation.client;
+  request.cache_salt = generation.cache_salt;
+  request.top_logprobs = std::min(generation.top_logprobs, kMostTopLogprobs);
+  if (generation.report_prompt) out.reported_prompt = prompt.tokens;
+  if (generation.prompt_logprobs) {
+    for (std::size_t i = 0; i + 1 < prompt.tokens.size(); ++i)
+      request.logit_positions.push_back(static_cast<Position>(i));
+  }
+  request.tokens = std::move(prompt.tokens);
+  out.text.stops = std::move(generation.stops);
+  out.text.starts_thinking = prompt.starts_thinking;
+  if (generation.source == Generation::Source::kMessages) {
+    out.text.tags = model.chat()->thinking().tags;
+    if (generation.tool_choice.mode != ToolChoice::Mode::kNone && !generation.tools.empty()) {
+      out.text.tool_style = model.chat()->tool_style();
+      out.text.tools = std::move(generation.tools);
+    }
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -164,43 +203,20 @@ Answer<Prompt> prompt_of(const ServedModel& model, const Generation& generation)
   return prompt;
 }
 
-Answer<Prepared> prepare(const ServedModel& model, Generation generation) {
-  STRATA_ASSIGN(Prompt prompt, prompt_of(model, generation));
-  const std::int32_t context = model.engine().context();
-  if (prompt.tokens.empty()) return wrong_field(prompt_field(generation), "is empty");
-  if (prompt.tokens.size() + (generation.max_tokens == 0 ? 0 : 1) >
-      static_cast<std::size_t>(context))
-    return exceeds_context(generation, prompt.tokens.size(), context, false);
-  Prepared out;
-  Request& request = out.request;
-  STRATA_ASSIGN(request.sampling, sampling_of(model, generation));
-  out.warnings = std::move(generation.warnings);
-  if (generation.think.value_or(false) && model.chat() != nullptr &&
-      !model.chat()->supports_thinking())
-    out.warnings.emplace_back("`think`: the model's chat template knows no thinking");
-  STRATA_ASSIGN(request.constraint,
-                constraint_of(model, generation, prompt.starts_thinking, out.warnings));
-  request.max_tokens = generation.max_tokens;
-  request.choices = generation.choices;
-  if (!generation.ignore_end) request.stop_tokens = model.end_tokens();
-  request.priority = generation.priority;
-  request.client = client_number(generation.client);
-  request.cache_salt = generation.cache_salt;
-  request.top_logprobs = std::min(generation.top_logprobs, kMostTopLogprobs);
-  if (generation.report_prompt) out.reported_prompt = prompt.tokens;
-  if (generation.prompt_logprobs) {
-    for (std::size_t i = 0; i + 1 < prompt.tokens.size(); ++i)
-      request.logit_positions.push_back(static_cast<Position>(i));
-  }
-  request.tokens = std::move(prompt.tokens);
-  out.text.stops = std::move(generation.stops);
-  out.text.starts_thinking = prompt.starts_thinking;
-  if (generation.source == Generation::Source::kMessages) {
-    out.text.tags = model.chat()->thinking().tags;
-    if (generation.tool_choice.mode != ToolChoice::Mode::kNone && !generation.tools.empty()) {
-      out.text.tool_style = model.chat()->tool_style();
-      out.text.tools = std::move(generation.tools);
-    }
+Answer<std::vector<Prepared>> prepare(const ServedModel& model,
+                                      const std::vector<Generation>& generations) {
+  std::vector<Prepared> out;
+  std::int64_t echoed = 0;
+  for (const Generation& generation : generations) {
+    STRATA_ASSIGN(Prepared one, prepared_of(model, generation));
+    const std::int64_t times = generation.prompt_logprobs ? generation.top_logprobs + 1 : 1;
+    echoed += std::ssize(one.reported_prompt) * generation.choices * times;
+    if (echoed > kMostEchoed)
+      return wrong_field("echo",
+                         fmt::format("asks for too much: the prompt's tokens times `n`, and "
+                                     "times `logprobs` + 1 if given, may be {} at most",
+                                     kMostEchoed));
+    out.push_back(std::move(one));
   }
   return out;
 }

@@ -47,6 +47,7 @@ struct Generation {
   ToolChoice tool_choice;
   bool parallel_tools = true;
   std::optional<bool> think;
+  std::string_view thinking_field;      // of the request, where it asks for thinking
   boost::json::object template_inputs;  // further variables of the template
 
   OutputFormat format;
@@ -63,7 +64,8 @@ struct Generation {
 
   std::optional<std::chrono::milliseconds> keep_alive;
   std::int32_t priority = kInteractive;
-  std::string client;  // whose turn it is; empty: the address
+  std::uint64_t client = 0;  // whose turn it is, see client_of()
+  std::string user;          // as the request calls it
   std::string cache_salt;
   std::vector<std::string> warnings;
   std::chrono::steady_clock::time_point arrival = std::chrono::steady_clock::now();
@@ -82,7 +84,9 @@ struct Prepared {
   std::vector<TokenId> reported_prompt;  // see AnswerSetup::prompt
   std::vector<std::string> warnings;     // for the client
 };
-Answer<Prepared> prepare(const ServedModel& model, Generation generation);
+// `generations` are of one request, which may not ask for too much together.
+Answer<std::vector<Prepared>> prepare(const ServedModel& model,
+                                      const std::vector<Generation>& generations);
 
 // What the template makes of the messages. REQUIRES: there are some.
 Answer<std::vector<RenderedSpan>> render_chat(const ServedModel& model,

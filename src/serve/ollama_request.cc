@@ -80,12 +80,14 @@ std::optional<Refusal> read_think(Fields& fields, Generation& generation) {
   if (think == nullptr) return std::nullopt;
   if (const bool* on = think->if_bool()) {
     generation.think = *on;
+    generation.thinking_field = *on ? "think" : "";
     return std::nullopt;
   }
   const json::string* level = think->if_string();
   if (level == nullptr || (*level != "low" && *level != "medium" && *level != "high"))
     return fields.wrong("think", "must be true, false, low, medium or high");
   generation.think = true;
+  generation.thinking_field = "think";
   generation.template_inputs["reasoning_effort"] = *level;
   return std::nullopt;
 }

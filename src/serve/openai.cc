@@ -18,7 +18,7 @@ void answer(Service& service, Router::Call call, Answer<OpenAiRequest> read, boo
   if (!read.ok()) return call.exchange->respond(openai_error(read.status()));
   OpenAiRequest& request = *read;
   for (Generation& generation : request.generations)
-    generation.client = client_of(call.request, generation.client);
+    generation.client = client_of(call.request, generation.user);
   const OpenAiStyle style{chat, request.stream, request.include_usage, request.wants_logprobs, {}};
   AnswerForm form;
   form.writer = [style](const ServedModel& model, std::vector<std::string> warnings) {

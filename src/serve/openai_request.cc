@@ -1,5 +1,7 @@
 #include "serve/openai_request.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -15,6 +17,8 @@ namespace json = boost::json;
 
 constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMostChoices = 128;
+constexpr std::int64_t kMostAnswers = 1024;  // of all prompts
+constexpr std::size_t kMostNameBytes = 1024;
 constexpr std::size_t kMostPrompts = 256;
 constexpr std::size_t kMostBiases = 4096;
 constexpr std::size_t kMostModalities = 8;
@@ -58,6 +62,24 @@ Answer<std::int32_t> tokens_of(Fields& fields, std::string_view name, std::int32
   return value ? static_cast<std::int32_t>(*value) : otherwise;
 }
 
+// Kept with every prompt of the request.
+Answer<std::string> name_of(Fields& fields, std::string_view field) {
+  STRATA_ASSIGN(auto name, fields.text(field));
+  if (name && name->size() > kMostNameBytes)
+    return fields.wrong(field, fmt::format("is longer than {} bytes", kMostNameBytes));
+  return std::move(name).value_or("");
+}
+
+std::optional<Refusal> read_tier(Fields& fields, Generation& generation) {
+  STRATA_ASSIGN(const auto tier,
+                fields.word("service_tier", {"auto", "default", "flex", "scale", "priority"}));
+  if (tier == "flex")
+    generation.priority = std::min(generation.priority, kBackground);
+  else if (tier == "scale" || tier == "priority")
+    fields.warn("service_tier", "has no effect: nobody goes before the default tier here");
+  return std::nullopt;
+}
+
 std::optional<Refusal> read_format(Fields& fields, Generation& generation) {
   STRATA_ASSIGN(const auto grammar, fields.text("grammar"));
   if (grammar && !grammar->empty())
@@ -89,8 +111,7 @@ std::optional<Refusal> read_format(Fields& fields, Generation& generation) {
 
 std::optional<Refusal> read_common(Fields& fields, const json::object& object, OpenAiRequest& out,
                                    Generation& generation) {
-  STRATA_ASSIGN(const auto model, fields.text("model"));
-  generation.model = model.value_or("");
+  STRATA_ASSIGN(generation.model, name_of(fields, "model"));
   STRATA_ASSIGN(const auto stream, fields.boolean("stream"));
   out.stream = stream.value_or(false);
   STRATA_ASSIGN(const auto options, fields.object("stream_options"));
@@ -104,11 +125,9 @@ std::optional<Refusal> read_common(Fields& fields, const json::object& object, O
   generation.choices = static_cast<std::int32_t>(choices.value_or(1));
   STRATA_CHECK(take_stops(fields, generation));
   STRATA_CHECK(take_priority(fields, generation));
-  for (const auto& [name, target] :
-       {std::pair{"user", &generation.client}, std::pair{"cache_salt", &generation.cache_salt}}) {
-    STRATA_ASSIGN(const auto text, fields.text(name));
-    *target = text.value_or("");
-  }
+  STRATA_CHECK(read_tier(fields, generation));
+  STRATA_ASSIGN(generation.user, name_of(fields, "user"));
+  STRATA_ASSIGN(generation.cache_salt, name_of(fields, "cache_salt"));
   STRATA_ASSIGN(const auto ignore, fields.boolean("ignore_eos"));
   generation.ignore_end = ignore.value_or(false);
   take_sampling(fields, object, generation);
@@ -155,27 +174,28 @@ std::optional<Refusal> read_tools_of(Fields& fields, Generation& generation) {
 
 std::optional<Refusal> read_thinking(Fields& fields, Generation& generation) {
   STRATA_ASSIGN(const auto inputs, fields.object("chat_template_kwargs"));
-  if (inputs != nullptr) generation.template_inputs = *inputs;
+  if (inputs != nullptr) {
+    generation.template_inputs = *inputs;
+    const json::value* on = inputs->if_contains("enable_thinking");
+    if (on != nullptr && *on == true)
+      generation.thinking_field = "chat_template_kwargs.enable_thinking";
+  }
   STRATA_ASSIGN(generation.think, fields.boolean("think"));
+  if (generation.think) generation.thinking_field = *generation.think ? "think" : "";
   STRATA_ASSIGN(const auto effort, fields.word("reasoning_effort", {"none", "minimal", "low",
                                                                     "medium", "high", "xhigh"}));
   if (!effort) return std::nullopt;
   generation.think = *effort != "none";
+  generation.thinking_field = *generation.think ? "reasoning_effort" : "";
   generation.template_inputs["reasoning_effort"] = *effort;
   return std::nullopt;
 }
 
 // What OpenAI's service does and this program does not.
-std::optional<Refusal> read_service(Fields& fields, Generation& generation) {
+std::optional<Refusal> read_service(Fields& fields) {
   STRATA_ASSIGN(const auto modalities, fields.texts("modalities", kMostModalities));
   for (const std::string& each : modalities)
     if (each != "text") return fields.wrong("modalities", "may name text only");
-  STRATA_ASSIGN(const auto tier,
-                fields.word("service_tier", {"auto", "default", "flex", "scale", "priority"}));
-  if (tier == "flex")
-    generation.priority = std::min(generation.priority, kBackground);
-  else if (tier == "scale" || tier == "priority")
-    fields.warn("service_tier", "has no effect: nobody goes before the default tier here");
   STRATA_ASSIGN(const auto verbosity, fields.word("verbosity", {"low", "medium", "high"}));
   if (verbosity && *verbosity != "medium")
     fields.warn("verbosity", "has no effect: no model here can be told");
@@ -248,7 +268,9 @@ Answer<OpenAiRequest> read_chat_request(std::string_view body) {
   STRATA_CHECK(read_chat_logprobs(fields, out, generation));
   STRATA_ASSIGN(const std::int32_t most, tokens_of(fields, "max_tokens", -1));
   STRATA_ASSIGN(generation.max_tokens, tokens_of(fields, "max_completion_tokens", most));
-  STRATA_CHECK(read_service(fields, generation));
+  if (fields.value("max_tokens") != nullptr && generation.max_tokens != most)
+    fields.warn("max_tokens", "has no effect: `max_completion_tokens` holds");
+  STRATA_CHECK(read_service(fields));
   generation.warnings = fields.warnings();
   out.generations.push_back(std::move(generation));
   return out;
@@ -273,6 +295,9 @@ Answer<OpenAiRequest> read_completion_request(std::string_view body) {
   STRATA_CHECK(fields.refuse({"suffix"}));
   const Generation common = std::move(generation);
   STRATA_CHECK(read_prompts(fields, common, out));
+  if (std::ssize(out.generations) * common.choices > kMostAnswers)
+    return fields.wrong(
+        "n", fmt::format("asks for more than {} answers to all prompts together", kMostAnswers));
   const std::vector<std::string> warnings = fields.warnings();
   for (Generation& each : out.generations) each.warnings = warnings;
   return out;

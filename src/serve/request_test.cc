@@ -1,4 +1,5 @@
 // Requests of both dialects, before there is a model.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +58,7 @@ TEST(OpenAiChat, ReadsWhatItIsAsked) {
   EXPECT_EQ(generation.max_tokens, 5);
   EXPECT_EQ(generation.sampling.at("temperature"), 0.5);
   EXPECT_EQ(generation.top_logprobs, 3);
-  EXPECT_EQ(generation.client, "me");
+  EXPECT_EQ(generation.user, "me");
   EXPECT_EQ(generation.cache_salt, "s");
   EXPECT_EQ(generation.priority, -4);  // low numbers first, as in vLLM
   EXPECT_TRUE(generation.ignore_end);
@@ -88,6 +89,12 @@ TEST(OpenAiChat, PrefersTheNewNameOfTheLimit) {
   EXPECT_EQ(chat("").generations.front().max_tokens, -1);
   EXPECT_EQ(chat(R"("max_tokens": 5, "max_completion_tokens": 6)").generations.front().max_tokens,
             6);
+  const auto warnings = [](const std::string& members) {
+    return chat(members + R"("max_completion_tokens": 6)").generations.front().warnings;
+  };
+  EXPECT_THAT(warnings(""), IsEmpty());
+  EXPECT_THAT(warnings(R"("max_tokens": 6, )"), IsEmpty());
+  EXPECT_THAT(warnings(R"("max_tokens": 5, )"), ElementsAre(HasSubstr("`max_tokens`")));
 }
 
 TEST(OpenAiChat, NamesTheFieldThatIsWrong) {
@@ -135,6 +142,39 @@ TEST(OpenAiChat, ReadsThinking) {
                 .generations.front()
                 .template_inputs,
             (boost::json::object{{"a", 1}, {"reasoning_effort", "high"}}));
+}
+
+TEST(OpenAiChat, KnowsWhichFieldAsksForThinking) {
+  const auto field = [](const std::string& members) {
+    return chat(members).generations.front().thinking_field;
+  };
+  EXPECT_EQ(field(""), "");
+  EXPECT_EQ(field(R"("think": true)"), "think");
+  EXPECT_EQ(field(R"("reasoning_effort": "low")"), "reasoning_effort");
+  EXPECT_EQ(field(R"("chat_template_kwargs": {"enable_thinking": true})"),
+            "chat_template_kwargs.enable_thinking");
+  for (const char* const members :
+       {R"("think": false)", R"("think": true, "reasoning_effort": "none")",
+        R"("chat_template_kwargs": {"enable_thinking": false})",
+        R"("chat_template_kwargs": {"enable_thinking": true}, "think": false)"})
+    EXPECT_EQ(field(members), "") << members;
+}
+
+TEST(OpenAiChat, LimitsNamesAndStops) {
+  const std::string most(1024, 'a');
+  const auto quoted = [](const std::string& text) { return '"' + text + '"'; };
+  for (const std::string name : {"model", "user", "cache_salt"}) {
+    EXPECT_TRUE(chat(quoted(name) + ": " + quoted(most)).generations.size() == 1);
+    EXPECT_EQ(chat_field(quoted(name) + ": " + quoted(most + "a")), name);
+  }
+  const auto stops = [&](int count, const std::string& more) {
+    std::string list = quoted(more);
+    for (int i = 0; i < count; ++i) list += ", " + quoted(most);
+    return R"("stop": [)" + list + "]";
+  };
+  EXPECT_THAT(chat(stops(4, "")).generations.front().stops, SizeIs(4));
+  EXPECT_EQ(chat_field(stops(4, "b")), "stop");
+  EXPECT_EQ(chat_field(stops(0, most + "a")), "stop");
 }
 
 TEST(OpenAiChat, WarnsOfUnknownFields) {
@@ -254,6 +294,30 @@ TEST(OpenAiCompletions, ReportThePromptOnlyWhereAsked) {
   EXPECT_FALSE(plain->generations.front().report_prompt);
 }
 
+TEST(OpenAiCompletions, LimitTheAnswersToAllPromptsTogether) {
+  const auto read = [](int prompts, int n) {
+    std::string list = R"("x")";
+    for (int i = 1; i < prompts; ++i) list += R"(, "x")";
+    return read_completion_request(fmt::format(R"({{"prompt": [{}], "n": {}}})", list, n));
+  };
+  EXPECT_TRUE(read(8, 128).ok());
+  ASSERT_FALSE(read(9, 128).ok());
+  EXPECT_EQ(read(9, 128).status().field, "n");
+  EXPECT_TRUE(read(256, 4).ok());
+  EXPECT_EQ(read(256, 5).status().field, "n");
+}
+
+TEST(OpenAiCompletions, KnowTheTier) {
+  const auto read = [](const std::string& tier) {
+    return read_completion_request(R"({"prompt": "x", "service_tier": ")" + tier + R"("})");
+  };
+  EXPECT_EQ(read("flex")->generations.front().priority, kBackground);
+  EXPECT_THAT(read("flex")->generations.front().warnings, IsEmpty());
+  EXPECT_THAT(read("priority")->generations.front().warnings,
+              ElementsAre(HasSubstr("`service_tier`")));
+  EXPECT_EQ(read("gold").status().field, "service_tier");
+}
+
 OllamaRequest ollama(const std::string& body, bool is_chat = true) {
   auto read = is_chat ? read_ollama_chat(body) : read_ollama_generate(body);
   EXPECT_TRUE(read.ok()) << read.status().message;
@@ -313,9 +377,11 @@ TEST(OllamaChat, NamesUnknownFieldsBelowTheFirstLevel) {
 }
 
 TEST(OllamaChat, NamesTheFieldThatIsWrong) {
-  for (const auto& [body, field] : std::initializer_list<std::pair<const char*, const char*>>{
+  const std::string long_stop = R"({"options": {"stop": ")" + std::string(1025, 'a') + R"("}})";
+  for (const auto& [body, field] : std::initializer_list<std::pair<std::string, const char*>>{
            {R"({"options": {"top_k": 1, "num_predict": "x"}})", "options.num_predict"},
            {R"({"keep_alive": "soon"})", "keep_alive"},
+           {long_stop, "options.stop"},
            {R"({"keep_alive": 1e300})", "keep_alive"},
            {R"({"format": 5})", "format"},
            {R"({"format": "xml"})", "format"},

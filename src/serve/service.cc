@@ -69,11 +69,7 @@ std::int64_t answers_of(const std::vector<Generation>& generations) {
 std::optional<Refusal> submit(Metrics& metrics, const std::shared_ptr<ModelLease>& lease,
                               Work& work) {
   ServedModel& model = lease->model();
-  std::vector<Prepared> prepared;
-  for (const Generation& generation : work.generations) {
-    STRATA_ASSIGN(Prepared one, prepare(model, generation));
-    prepared.push_back(std::move(one));
-  }
+  STRATA_ASSIGN(std::vector<Prepared> prepared, prepare(model, work.generations));
   const auto all = std::make_shared<Together>();
   all->writer = work.form.writer(model, std::move(prepared.front().warnings));
   all->left = prepared.size();
@@ -142,11 +138,11 @@ void Service::answer(std::vector<Generation> generations, AnswerForm form, Excha
   });
 }
 
-std::string client_of(const http::HttpRequest& request, std::string_view user) {
+std::uint64_t client_of(const http::HttpRequest& request, std::string_view user) {
   std::string client = fmt::format("{}\n{}", request.peer, user);
   for (const char* const name : {"Authorization", "x-api-key"})
     client += fmt::format("\n{}", request.header(name).value_or(std::string_view()));
-  return client;
+  return std::hash<std::string>{}(client);
 }
 
 void Router::add(std::string_view method, std::string_view path, Handler handler) {

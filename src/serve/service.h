@@ -57,10 +57,10 @@ class Service {
   Models models_;
 };
 
-// Gives requests to the handlers of their paths. A path that ends in "/*" takes all below it.
 // Whom a request is of, for the turns that clients take: its user, its key and its machine.
-std::string client_of(const http::HttpRequest& request, std::string_view user);
+std::uint64_t client_of(const http::HttpRequest& request, std::string_view user);
 
+// Gives requests to the handlers of their paths. A path that ends in "/*" takes all below it.
 class Router {
  public:
   struct Call {

@@ -1,5 +1,7 @@
 #include "serve/service.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,11 +59,11 @@ class SlowModelTest : public ::testing::Test {
 TEST(ClientOf, TellsUsersKeysAndMachinesApart) {
   http::HttpRequest request;
   request.peer = "127.0.0.1";
-  const std::string plain = client_of(request, "");
+  const std::uint64_t plain = client_of(request, "");
   EXPECT_EQ(client_of(request, ""), plain);
   EXPECT_NE(client_of(request, "someone"), plain);
   request.headers.emplace_back("Authorization", "Bearer one");
-  const std::string keyed = client_of(request, "");
+  const std::uint64_t keyed = client_of(request, "");
   EXPECT_NE(keyed, plain);
   request.headers.back().second = "Bearer two";
   EXPECT_NE(client_of(request, ""), keyed);
@@ -114,6 +116,44 @@ TEST_F(SlowModelTest, AServerThatStopsMeanwhileSaysSoInEachProtocol) {
   EXPECT_EQ(refused.body, R"({"error":"the server is stopping"})");
   EXPECT_EQ(ended.get().cut, 3u);
   loaded_.set_value();
+}
+
+TEST_F(SlowModelTest, EchoesOfAllAnswersTogetherAreLimited) {
+  loaded_.set_value();
+  TestClient client(server_->port());
+  const auto ask = [&](int prompts, int n, int logprobs) {
+    const std::vector all(prompts, std::vector(200, 5));
+    client.send(http::post("/v1/completions",
+                           fmt::format(R"({{"model": "slow", "echo": true, "max_tokens": 1,
+                                            "prompt": {}, "n": {}, "logprobs": {}}})",
+                                       all, n, logprobs)));
+    return client.read();
+  };
+  EXPECT_EQ(ask(1, 2, 20).status, 200);
+  for (const http::TestAnswer& answer : {ask(1, 63, 20), ask(2, 32, 20), ask(1, 128, 10)}) {
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_THAT(answer.body, HasSubstr(R"("param":"echo")"));
+    EXPECT_THAT(answer.body, HasSubstr("times `n`"));
+  }
+}
+
+TEST_F(SlowModelTest, TellsClientsWhatOfTheirsAsksForThinkingInVain) {
+  loaded_.set_value();
+  TestClient client(server_->port());
+  const auto ask = [&](const char* path, const char* more) {
+    client.send(http::post(path, fmt::format(R"({{"model": "slow", "stream": false, {},
+                               "messages": [{{"role": "user", "content": "Hi"}}]}})",
+                                             more)));
+    const http::TestAnswer answer = client.read();
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.body;
+  };
+  EXPECT_THAT(ask(kChat, R"("max_tokens": 1, "reasoning_effort": "low")"),
+              HasSubstr("`reasoning_effort`: the model's chat template knows no thinking"));
+  EXPECT_THAT(ask(kChat, R"("max_tokens": 1, "chat_template_kwargs": {"enable_thinking": true})"),
+              HasSubstr("`chat_template_kwargs.enable_thinking`: the model's"));
+  EXPECT_THAT(ask("/api/chat", R"("options": {"num_predict": 1}, "think": true)"),
+              HasSubstr("`think`: the model's"));
 }
 
 }  // namespace
