@@ -20,6 +20,7 @@ constexpr std::int64_t kMostChoices = 128;
 constexpr std::int64_t kMostAnswers = 1024;  // of all prompts
 constexpr std::size_t kMostNameBytes = 1024;
 constexpr std::size_t kMostPrompts = 256;
+constexpr std::size_t kMostCopiedBytes = 4 << 20;
 constexpr std::size_t kMostBiases = 4096;
 constexpr std::size_t kMostModalities = 8;
 constexpr const char* kFormat = "response_format";
@@ -228,8 +229,17 @@ std::optional<Refusal> read_token_prompt(const json::array& list, Fields& fields
   return std::nullopt;
 }
 
+// The members that every prompt of the request gets a copy of, as text.
+std::size_t common_bytes(const json::object& object) {
+  std::size_t bytes = 0;
+  for (const auto& member : object)
+    if (member.key() != "prompt") bytes += json::serialize(member.value()).size();
+  return bytes;
+}
+
 // A text, tokens, or a list of either.
-std::optional<Refusal> read_prompts(Fields& fields, const Generation& common, OpenAiRequest& out) {
+std::optional<Refusal> read_prompts(Fields& fields, const json::object& object,
+                                    const Generation& common, OpenAiRequest& out) {
   const json::value* prompt = fields.value("prompt");
   if (prompt == nullptr) return fields.wrong("prompt", "is missing");
   const auto add = [&](const json::value& each) -> std::optional<Refusal> {
@@ -249,6 +259,10 @@ std::optional<Refusal> read_prompts(Fields& fields, const Generation& common, Op
   const bool several = list != nullptr && !list->empty() && !list->front().is_number();
   if (!several) return add(*prompt);
   if (list->size() > kMostPrompts) return fields.wrong("prompt", "holds too many prompts");
+  if (common_bytes(object) * list->size() > kMostCopiedBytes)
+    return fields.wrong("prompt", fmt::format("holds too many prompts for what else is asked: its "
+                                              "bytes times the prompts may be {} at most",
+                                              kMostCopiedBytes));
   for (const json::value& each : *list) STRATA_CHECK(add(each));
   return std::nullopt;
 }
@@ -294,7 +308,7 @@ Answer<OpenAiRequest> read_completion_request(std::string_view body) {
   if (best && *best != generation.choices) return fields.wrong("best_of", "must equal `n`");
   STRATA_CHECK(fields.refuse({"suffix"}));
   const Generation common = std::move(generation);
-  STRATA_CHECK(read_prompts(fields, common, out));
+  STRATA_CHECK(read_prompts(fields, object, common, out));
   if (std::ssize(out.generations) * common.choices > kMostAnswers)
     return fields.wrong(
         "n", fmt::format("asks for more than {} answers to all prompts together", kMostAnswers));

@@ -307,6 +307,22 @@ TEST(OpenAiCompletions, LimitTheAnswersToAllPromptsTogether) {
   EXPECT_EQ(read(256, 5).status().field, "n");
 }
 
+TEST(OpenAiCompletions, LimitWhatIsCopiedForEveryPrompt) {
+  const auto read = [](const std::string& prompt, std::size_t bytes) {
+    for (const char* const field : {R"("grammar": ")", R"("temperature": ")"}) {
+      const auto request = read_completion_request(R"({"prompt": )" + prompt + ", " + field +
+                                                   std::string(bytes, 'a') + "\"}");
+      if (!request.ok()) return request.status().field;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(read(R"(["x", "y"])", (2 << 20) - 100), "");
+  EXPECT_EQ(read(R"(["x", "y"])", 2 << 20), "prompt");
+  EXPECT_EQ(read(R"("x")", 5 << 20), "");
+  EXPECT_EQ(read("[5, 6]", 5 << 20), "");
+  EXPECT_EQ(read("[[5], [6]]", 2 << 20), "prompt");
+}
+
 TEST(OpenAiCompletions, KnowTheTier) {
   const auto read = [](const std::string& tier) {
     return read_completion_request(R"({"prompt": "x", "service_tier": ")" + tier + R"("})");
