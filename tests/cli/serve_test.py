@@ -309,8 +309,9 @@ class Life(unittest.TestCase):
                 left = server.get("/v1/admin/loaded-models").json()["data"][0]
                 self.assertGreater(left["expires_in_seconds"], 3000)
             for text, what in (("contxt = 5\n", "no option 'contxt'"),
-                               ("[serve]\ncontext = 5\n", "tables are not known"),
-                               ("port = 0\nport = 0\n", "twice"), ("help = true", "cannot stand"),
+                               ("[serve]\ncontext = 5\n", "tables such as"),
+                               ("port = 0\nport = 0\n", "redefine"),
+                               ("keep-alive = 0\nkeep_alive = 0\n", "twice"), ("help = true", "cannot stand"),
                                ("config = 'x'", "cannot stand")):
                 file.write_text(text, encoding="utf-8")
                 done = strata("serve", TINY, "--config", file)
@@ -337,10 +338,10 @@ class Life(unittest.TestCase):
     def test_what_is_no_toml_is_told_with_its_line(self):
         with serving.scratch() as folder:
             file = pathlib.Path(folder) / "serve.toml"
-            for line, what in (("context 256", "NAME = VALUE"), ("= 5", "NAME = VALUE"),
-                               ("context =", "no value"), ('host = "x', "do not close"),
-                               ('allow-host = ["a", "b"', "does not close"),
-                               ("memory = 512M", "without quotes")):
+            for line, what in (("context 256", "key-value pair"), ("= 5", "expected keys"),
+                               ("context =", "value"), ('host = "x', "string"),
+                               ('allow-host = ["a" "b"', "array"),
+                               ("memory = 512M", "expected digit")):
                 file.write_text(f"# a comment\n\n{line} # another\n", encoding="utf-8")
                 done = strata("serve", TINY, "--config", file)
                 self.assertEqual(done.returncode, 1, line)
