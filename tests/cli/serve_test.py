@@ -311,7 +311,8 @@ class Life(unittest.TestCase):
             for text, what in (("contxt = 5\n", "no option 'contxt'"),
                                ("[serve]\ncontext = 5\n", "tables such as"),
                                ("port = 0\nport = 0\n", "redefine"),
-                               ("keep-alive = 0\nkeep_alive = 0\n", "twice"), ("help = true", "cannot stand"),
+                               ("keep-alive = 0\nkeep_alive = 0\n", "twice"),
+                               ("help = true", "cannot stand"),
                                ("config = 'x'", "cannot stand")):
                 file.write_text(text, encoding="utf-8")
                 done = strata("serve", TINY, "--config", file)
