@@ -168,7 +168,7 @@ TEST_F(ModelsTest, MakeRoomForEachOtherAsSoonAsTheyAreIdle) {
   ASSERT_TRUE(third.ok()) << "others do not wait yet";
   *first = nullptr;
   EXPECT_FALSE(is_there(second));
-  EXPECT_EQ(state_of(models, "beta"), ModelState::kWaiting);
+  EXPECT_TRUE(eventually([&] { return state_of(models, "beta") == ModelState::kWaiting; }));
   EXPECT_EQ(models.find("beta")->requests, 1);
   *third = nullptr;
   const auto lease = second.get();
