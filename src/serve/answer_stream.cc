@@ -71,9 +71,9 @@ SlotInfo AnswerStream::slot() const {
   info.completion_tokens = made_.load();
   info.first_difference = difference_.load();
   info.age_seconds = seconds_between(setup_.arrival, Clock::now());
-  const std::optional<RequestEnd> end = end_.load();
-  info.over = end.has_value();
-  info.state = end                          ? name_of(*end)
+  const char* const end = end_.load();
+  info.over = end != nullptr;
+  info.state = info.over                    ? end
                : info.completion_tokens > 0 ? "generating"
                : info.prompt_computed > 0   ? "prompt"
                                             : "queued";
@@ -222,7 +222,7 @@ void AnswerStream::count(const Choice& choice, RequestEnd end) {
 // Before the writer has the last word: a client that has it may ask for the counts.
 void AnswerStream::close(RequestEnd end) {
   over_ = true;
-  end_.store(end);
+  end_.store(name_of(end));
   for (const Choice& choice : choices_)
     if (!choice.ended) count(choice, end);
 }

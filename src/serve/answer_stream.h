@@ -20,7 +20,7 @@ class AnswerStream {
   void started(RequestId id);
   void cancel();
   SlotInfo slot() const;
-  bool is_over() const { return end_.load().has_value(); }
+  bool is_over() const { return end_.load() != nullptr; }
 
   // The engine's thread.
   void on_prompt(std::int32_t computed) { computed_.store(computed); }
@@ -67,7 +67,7 @@ class AnswerStream {
   Clock::time_point start_, first_token_, last_token_;
 
   // For slot().
-  std::atomic<std::optional<RequestEnd>> end_{};
+  std::atomic<const char*> end_{nullptr};  // what became of it, for slot(); null: it goes on
   std::atomic<std::int32_t> computed_{0}, cached_{0}, made_{0}, difference_{-1};
 
   mutable std::mutex mutex_;

@@ -87,8 +87,9 @@ std::optional<Refusal> Delivery::submit(std::vector<AnswerPart> parts) {
       // The rest of the request counts too.
       for (std::size_t i = streams.size(); i < parts.size(); ++i)
         parts[i].setup.metrics->requests_refused(parts[i].setup.choices);
-      cancel_all(streams);
+      // First, so that the client hears this reason and not that its request was cancelled.
       push({.stream = streams.front(), .kind = Event::Kind::kRefused, .status = id.status()}, true);
+      cancel_all(streams);
       return std::nullopt;
     }
     stream->started(*id);
