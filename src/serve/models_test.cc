@@ -156,74 +156,78 @@ bool is_there(const Waiting& waiting) {
   return waiting.wait_for(std::chrono::milliseconds(0)) == std::future_status::ready;
 }
 
-TEST_F(ModelsTest, MakeRoomForEachOtherAsSoonAsTheyAreIdle) {
-  if (STRATA_SLOW) GTEST_SKIP() << "a sanitizer's own memory is in no plan: not tested";
-  ModelsOptions patient = options(room_for_one());
-  patient.patience = std::chrono::hours(1);
-  Models models(patient);
-  auto first = acquire(models, "alpha");
-  ASSERT_TRUE(first.ok()) << first.status().message;
-  Waiting second = ask(models, "beta");  // alpha is in use
-  auto third = acquire(models, "alpha");
+// More models than there is room for, and Alpha is in use.
+class CrowdedModelsTest : public ModelsTest {
+ protected:
+  void SetUp() override {
+    if (STRATA_SLOW) GTEST_SKIP() << "a sanitizer's own memory is in no plan: not tested";
+    ModelsTest::SetUp();
+  }
+  void start(std::chrono::milliseconds patience, const std::vector<ModelFile>& more = {}) {
+    ModelsOptions crowded = options(room_for_one());
+    crowded.files.insert(crowded.files.end(), more.begin(), more.end());
+    crowded.patience = patience;
+    models_ = std::make_unique<Models>(crowded);
+    const auto lease = acquire(*models_, "alpha");
+    ASSERT_TRUE(lease.ok()) << lease.status().message;
+    first_ = *lease;
+  }
+
+  std::unique_ptr<Models> models_;
+  Lease first_;
+};
+
+TEST_F(CrowdedModelsTest, MakeRoomForEachOtherAsSoonAsTheyAreIdle) {
+  start(std::chrono::hours(1));
+  Waiting second = ask(*models_, "beta");
+  auto third = acquire(*models_, "alpha");
   ASSERT_TRUE(third.ok()) << "others do not wait yet";
-  *first = nullptr;
+  first_ = nullptr;
   EXPECT_FALSE(is_there(second));
-  EXPECT_TRUE(eventually([&] { return state_of(models, "beta") == ModelState::kWaiting; }));
-  EXPECT_EQ(models.find("beta")->requests, 1);
+  EXPECT_TRUE(eventually([&] { return state_of(*models_, "beta") == ModelState::kWaiting; }));
+  EXPECT_EQ(models_->find("beta")->requests, 1);
   *third = nullptr;
   const auto lease = second.get();
   ASSERT_TRUE(lease.ok()) << lease.status().message;
-  EXPECT_EQ(state_of(models, "alpha"), ModelState::kUnloaded);
-  EXPECT_EQ(models.find("beta")->error, "");
+  EXPECT_EQ(state_of(*models_, "alpha"), ModelState::kUnloaded);
+  EXPECT_EQ(models_->find("beta")->error, "");
 }
 
-TEST_F(ModelsTest, InUseYieldToOneThatHasWaited) {
-  if (STRATA_SLOW) GTEST_SKIP() << "a sanitizer's own memory is in no plan: not tested";
-  ModelsOptions impatient = options(room_for_one());
-  impatient.patience = std::chrono::milliseconds(0);
-  Models models(impatient);
-  auto first = acquire(models, "alpha");
-  ASSERT_TRUE(first.ok()) << first.status().message;
-  Waiting second = ask(models, "beta");
+TEST_F(CrowdedModelsTest, InUseYieldToOneThatHasWaited) {
+  start(std::chrono::milliseconds(0));
+  Waiting second = ask(*models_, "beta");
   Waiting third;
   // Somebody always uses alpha, until it yields.
   ASSERT_TRUE(eventually([&] {
-    third = ask(models, "alpha");
+    third = ask(*models_, "alpha");
     if (!is_there(third)) return true;
-    *first = std::move(third.get()).value();
+    first_ = std::move(third.get()).value();
     return false;
   }));
   EXPECT_FALSE(is_there(second));
-  *first = nullptr;
+  first_ = nullptr;
   auto lease = second.get();
   ASSERT_TRUE(lease.ok()) << lease.status().message;
   EXPECT_FALSE(is_there(third));
   *lease = nullptr;
   const auto again = third.get();
   ASSERT_TRUE(again.ok()) << again.status().message;
-  EXPECT_EQ(state_of(models, "beta"), ModelState::kUnloaded);
+  EXPECT_EQ(state_of(*models_, "beta"), ModelState::kUnloaded);
 }
 
-TEST_F(ModelsTest, ThatYieldedGoOnWhereTheOtherCannotBeLoaded) {
-  if (STRATA_SLOW) GTEST_SKIP() << "a sanitizer's own memory is in no plan: not tested";
-  const Bytes room = room_for_one();
+TEST_F(CrowdedModelsTest, ThatCannotBeLoadedAfterAllHoldUpNobody) {
   const std::string path = ::testing::TempDir() + "model_that_goes.gguf";
   std::filesystem::copy_file(reference_path("llama") + ".gguf", path,
                              std::filesystem::copy_options::overwrite_existing);
-  ModelsOptions impatient = options(room);
-  impatient.files.push_back(file("gone", path));
-  impatient.patience = std::chrono::milliseconds(0);
-  Models models(impatient);
-  auto first = acquire(models, "alpha");
-  ASSERT_TRUE(first.ok()) << first.status().message;
-  Waiting second = ask(models, "gone");
-  Waiting third = ask(models, "beta");  // behind it
-  ASSERT_TRUE(eventually([&] { return state_of(models, "gone") == ModelState::kWaiting; }));
+  start(std::chrono::milliseconds(0), {file("gone", path)});
+  Waiting second = ask(*models_, "gone");
+  Waiting third = ask(*models_, "beta");  // behind it
+  ASSERT_TRUE(eventually([&] { return state_of(*models_, "gone") == ModelState::kWaiting; }));
   std::filesystem::remove(path);
-  *first = nullptr;
+  first_ = nullptr;
   EXPECT_FALSE(second.get().ok());
   EXPECT_TRUE(third.get().ok());
-  EXPECT_TRUE(ask(models, "alpha").get().ok());
+  EXPECT_TRUE(ask(*models_, "alpha").get().ok());
 }
 
 TEST_F(ModelsTest, ThatNeverFitAreNoMatterOfComingAgain) {
