@@ -96,6 +96,7 @@ double number_at(const json::object& object, std::string_view key) {
 
 // Only a model that is there goes.
 std::string goes_in(const json::object& model) {
+  if (text_at(model, "status") == "unloading") return "when idle";
   const json::value* seconds = model.if_contains("expires_in_seconds");
   if (seconds == nullptr) return "-";
   if (!seconds->is_number()) return "never";

@@ -40,7 +40,9 @@ struct EngineOptions {
   // f16 unless said, f32 in the reference mode.
   std::optional<CacheFormat> cache = std::nullopt;
   std::map<std::string, Bytes> reserved = {};  // of the budget, for other work, by owner
-  std::size_t queue = 1024;                    // waiting requests, beyond which submit() fails
+  // What else the process holds; empty: what is resident.
+  std::function<Bytes()> program = {};
+  std::size_t queue = 1024;  // waiting requests, beyond which submit() fails
   bool prefix_cache = true;  // keeps what was computed for prompts that begin alike
   // How much longer than a step of the generating sequences alone a step may take for the sake of
   // prompts; 0: no limit.

@@ -101,7 +101,7 @@ Result<std::unique_ptr<Model>> load_model(ModelManifest manifest, const EngineOp
   // What is resident, since much of what parsing freed still is; the peak may be an earlier
   // model's.
   const Workload workload{options.context, options.sequences, step_limits(model->graph, options),
-                          resident_bytes(), options.reserved};
+                          options.program ? options.program() : resident_bytes(), options.reserved};
   DeviceCosts costs{kBlockTokens, {}, 0};
   STRATA_ASSIGN(costs.segment_bytes, model->device->segment_bytes(model->graph, workload.step));
   for (const CacheGroupSpec& group : model->graph.cache_groups)

@@ -87,8 +87,8 @@ std::shared_ptr<ModelLease> Models::lease(Entry& entry) {
   return std::make_shared<ModelLease>(entry.model, [this, &entry] { release(entry); });
 }
 
-void Models::acquire(const std::string& name, std::optional<KeepAlive> keep_alive,
-                     const Done& done) {
+void Models::acquire(const std::string& name, std::optional<KeepAlive> keep_alive, const Done& done,
+                     Ticket ticket) {
   std::unique_lock lock(mutex_);
   Entry* const entry = entry_named(name);
   if (entry == nullptr) {
@@ -98,20 +98,19 @@ void Models::acquire(const std::string& name, std::optional<KeepAlive> keep_aliv
         Refusal(400, "invalid_request_error", "name a `model`: this server has several", "model"));
   }
   entry->keep_alive = keep_alive.value_or(options_.keep_alive);
-  entry->unwanted = false;
-  if (entry->state == ModelState::kReady && !entry->yields) {
+  if (entry->state == ModelState::kReady && !entry->yields && !entry->unwanted) {
     auto leased = lease(*entry);
     lock.unlock();
     return done(std::move(leased));
   }
   if (entry->waiting.empty()) entry->waits_since = Clock::now();
-  entry->waiting.push_back(done);
+  entry->waiting.push_back({ticket, done});
   if (entry->state == ModelState::kUnloaded) entry->state = ModelState::kWaiting;
   wake_.notify_all();
 }
 
-void Models::load(const std::string& name, const Done& done) {
-  if (!options_.find || find(name)) return acquire(name, std::nullopt, done);
+void Models::load(const std::string& name, const Done& done, Ticket ticket) {
+  if (!options_.find || find(name)) return acquire(name, std::nullopt, done, ticket);
   auto file = options_.find(name);
   if (!file.ok()) return done(Refusal(file.status()));
   {
@@ -121,7 +120,28 @@ void Models::load(const std::string& name, const Done& done) {
       entries_.back()->file = *file;
     }
   }
-  acquire(file->name, std::nullopt, done);
+  acquire(file->name, std::nullopt, done, ticket);
+}
+
+bool Models::give_up(Ticket ticket) {
+  Done dropped;  // what it holds goes without the lock
+  const std::lock_guard lock(mutex_);
+  for (const auto& entry : entries_) {
+    const auto found = std::ranges::find(entry->waiting, ticket, &Waiting::ticket);
+    if (found == entry->waiting.end()) continue;
+    dropped = std::move(found->done);
+    entry->waiting.erase(found);
+    if (entry->waiting.empty() && entry->state == ModelState::kWaiting) forget(*entry);
+    wake_.notify_all();
+    return true;
+  }
+  return false;
+}
+
+// Nobody wants it to be loaded any more.
+void Models::forget(Entry& entry) {
+  entry.state = ModelState::kUnloaded;
+  entry.unwanted = entry.has_no_room = false;
 }
 
 Status Models::unload(const std::string& name) {
@@ -145,7 +165,9 @@ void Models::release(Entry& entry) {
 ModelStatus Models::status_of(const Entry& entry) const {
   const auto waiting = static_cast<std::int32_t>(entry.waiting.size());
   ModelStatus status{.file = entry.file,
-                     .state = entry.state,
+                     .state = entry.state == ModelState::kReady && entry.unwanted
+                                  ? ModelState::kUnloading
+                                  : entry.state,
                      .model = entry.model,
                      .requests = entry.users + waiting,
                      .error = entry.error};
@@ -215,8 +237,7 @@ Models::Entry* Models::next_to_unload() {
 // `waiting` finds no room, or is null.
 void Models::wait_for_change(std::unique_lock<std::mutex>& lock, const Entry* waiting) {
   Clock::time_point until = next_expiry();
-  const bool yields = std::ranges::any_of(entries_, [](const auto& e) { return e->yields; });
-  if (waiting != nullptr && !yields) {
+  if (waiting != nullptr && !yielding()) {
     const Clock::time_point patient = waiting->waits_since + options_.patience;
     if (Clock::now() < patient)
       until = std::min(until, patient);
@@ -226,12 +247,17 @@ void Models::wait_for_change(std::unique_lock<std::mutex>& lock, const Entry* wa
   wake_.wait_until(lock, until);
 }
 
+bool Models::yielding() const {
+  return std::ranges::any_of(entries_, [](const auto& e) { return e->yields; });
+}
+
 // Who waited for models that have not gone after all goes on.
 void Models::stop_yielding(std::unique_lock<std::mutex>& lock) {
   std::vector<std::pair<Done, std::shared_ptr<ModelLease>>> leases;
   for (const auto& entry : entries_) {
-    if (!std::exchange(entry->yields, false) || entry->state != ModelState::kReady) continue;
-    for (Done& done : entry->waiting) leases.emplace_back(std::move(done), lease(*entry));
+    if (!std::exchange(entry->yields, false)) continue;
+    if (entry->state != ModelState::kReady || entry->unwanted) continue;
+    for (Waiting& each : entry->waiting) leases.emplace_back(std::move(each.done), lease(*entry));
     entry->waiting.clear();
   }
   if (leases.empty()) return;
@@ -260,6 +286,8 @@ void Models::loop() {
     Entry* const wanted = next_to_load();
     if (wanted != nullptr && !wanted->has_no_room)
       load_now(lock, *wanted);
+    else if (wanted == nullptr && yielding())
+      stop_yielding(lock);
     else
       wait_for_change(lock, wanted);
   }
@@ -307,6 +335,10 @@ void Models::load_now(std::unique_lock<std::mutex>& lock, Entry& entry) {
     lock.lock();
     const bool no_room =
         !loaded.ok() && loaded.status().code() == StatusCode::kResourceExhausted && !stop_;
+    if (no_room && entry.waiting.empty()) {
+      forget(entry);
+      return stop_yielding(lock);
+    }
     Entry* const victim = no_room ? least_recently_used(true) : nullptr;
     if (victim != nullptr) {
       unload_now(lock, *victim);
@@ -347,7 +379,7 @@ std::string Models::describe_memory(const Entry& entry) const {
 
 void Models::finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,
                             Result<std::unique_ptr<ServedModel>> loaded) {
-  std::vector<Done> waiting;
+  std::vector<Waiting> waiting;
   waiting.swap(entry.waiting);
   const Status status = loaded.status();
   std::vector<std::shared_ptr<ModelLease>> leases;
@@ -358,7 +390,7 @@ void Models::finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,
     entry.last_used = Clock::now();
     for (std::size_t i = 0; i < waiting.size(); ++i) leases.push_back(lease(entry));
   } else {
-    entry.state = ModelState::kUnloaded;
+    forget(entry);
     entry.error = status.message();
   }
   std::vector<std::string> lines;
@@ -376,9 +408,9 @@ void Models::finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,
     for (const std::string& line : lines) options_.log(line);
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     if (status.ok())
-      waiting[i](std::move(leases[i]));
+      waiting[i].done(std::move(leases[i]));
     else
-      waiting[i](Refusal(status));
+      waiting[i].done(Refusal(status));
   }
   lock.lock();
 }

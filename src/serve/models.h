@@ -35,6 +35,7 @@ struct ModelsOptions {
   std::function<Bytes()> resident = {};         // memory of the process; empty: not known
 };
 
+// kUnloading: also while its last requests end.
 enum class ModelState : std::uint8_t { kUnloaded, kWaiting, kLoading, kReady, kUnloading };
 std::string_view to_string(ModelState state);
 
@@ -68,6 +69,8 @@ class ModelLease {
 class Models {
  public:
   using Done = std::function<void(Answer<std::shared_ptr<ModelLease>>)>;
+  // Names a call of acquire() or load() for give_up(); 0: it is not given up.
+  using Ticket = std::uint64_t;
 
   explicit Models(ModelsOptions options);
   // Refuses waiting requests, and waits for the end of leases.
@@ -75,11 +78,18 @@ class Models {
 
   // Calls `done` at once where the model is ready or unknown, else from the thread that loads. An
   // empty name is the only model there is. `keep_alive` holds from this request on.
-  void acquire(const std::string& name, std::optional<KeepAlive> keep_alive, const Done& done);
+  void acquire(const std::string& name, std::optional<KeepAlive> keep_alive, const Done& done,
+               Ticket ticket = 0);
   // As acquire(), also for models that only options.find knows.
-  void load(const std::string& name, const Done& done);
-  // Unloads when the last request that uses it ends, or at once where there is none; kNotFound
-  // where no model is called so, or it is not loaded.
+  void load(const std::string& name, const Done& done, Ticket ticket = 0);
+  Ticket new_ticket() { return ++tickets_; }
+  // Nobody waits for the answer any more: `done` is dropped, and a model that waited for room for
+  // nobody else no longer does. A load that has begun goes on, for who comes again. False where
+  // `done` was called or is about to be.
+  bool give_up(Ticket ticket);
+  // Unloads when the last request that uses it ends, or at once where there is none; those that
+  // come meanwhile wait until it is loaded again. kNotFound where no model is called so, or it is
+  // not loaded.
   Status unload(const std::string& name);
 
   std::vector<ModelStatus> list() const;
@@ -92,6 +102,10 @@ class Models {
 
  private:
   using Clock = std::chrono::steady_clock;
+  struct Waiting {
+    Ticket ticket;
+    Done done;
+  };
   struct Entry {
     ModelFile file;
     ModelState state = ModelState::kUnloaded;
@@ -99,10 +113,10 @@ class Models {
     std::int32_t users = 0;
     Clock::time_point last_used;
     KeepAlive keep_alive{0};
-    bool unwanted = false;  // goes as soon as nobody uses it
-    bool yields = false;    // the same, for a model that finds no room; new requests wait
+    bool unwanted = false;  // goes as soon as nobody uses it; new requests wait
+    bool yields = false;    // the same, for a model that finds no room
     std::string error;
-    std::vector<Done> waiting;
+    std::vector<Waiting> waiting;
     Clock::time_point waits_since;
     bool has_no_room = false;  // as long as no other model goes
   };
@@ -119,6 +133,7 @@ class Models {
   Entry* next_to_load();
   Entry* next_to_unload();
   void wait_for_change(std::unique_lock<std::mutex>& lock, const Entry* waiting);
+  bool yielding() const;
   void stop_yielding(std::unique_lock<std::mutex>& lock);
   Clock::time_point next_expiry() const;
   void load_now(std::unique_lock<std::mutex>& lock, Entry& entry);
@@ -126,6 +141,7 @@ class Models {
   Entry* least_recently_used(bool idle);
   Bytes memory_to_come() const;
   void wait_for_room(std::unique_lock<std::mutex>& lock, Entry& entry);
+  static void forget(Entry& entry);
   void finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,
                       Result<std::unique_ptr<ServedModel>> loaded);
 
@@ -136,6 +152,7 @@ class Models {
   std::condition_variable wake_;
   std::vector<std::unique_ptr<Entry>> entries_;
   std::atomic<bool> stop_{false};  // set under the mutex
+  std::atomic<Ticket> tickets_{0};
   std::thread thread_;
 };
 

@@ -148,18 +148,16 @@ void with_model(Service& service, const Router::Call& call, WithModel work) {
   Fields fields(*object);
   const auto name = fields.text("model");
   if (!name.ok()) return call.exchange->respond(openai_error(name.status()));
-  service.models().acquire(name->value_or(""), std::nullopt,
-                           [object, fields, work = std::move(work), exchange = call.exchange](
-                               const Answer<std::shared_ptr<ModelLease>>& leased) mutable {
-                             if (!leased.ok())
-                               return exchange->respond(openai_error(leased.status()));
-                             auto answer = work((*leased)->model(), fields);
-                             if (!answer.ok())
-                               return exchange->respond(openai_error(answer.status()));
-                             if (const auto warnings = fields.warnings(); !warnings.empty())
-                               (*answer)["warnings"] = json::value_from(warnings);
-                             exchange->respond(json_response(*answer));
-                           });
+  const auto done = [object, fields, work = std::move(work), exchange = call.exchange](
+                        const Answer<std::shared_ptr<ModelLease>>& leased) mutable {
+    if (!leased.ok()) return exchange->respond(openai_error(leased.status()));
+    auto answer = work((*leased)->model(), fields);
+    if (!answer.ok()) return exchange->respond(openai_error(answer.status()));
+    if (const auto warnings = fields.warnings(); !warnings.empty())
+      (*answer)["warnings"] = json::value_from(warnings);
+    exchange->respond(json_response(*answer));
+  };
+  service.acquire(name->value_or(""), std::nullopt, call.exchange, done);
 }
 
 json::array tokens_json(const std::vector<TokenId>& tokens) {

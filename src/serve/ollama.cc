@@ -145,11 +145,10 @@ void load_only(Service& service, const OllamaRequest& request, const ExchangePtr
     (void)service.models().unload(name);  // one that is not loaded need not go
     return exchange->respond(done("unload"));
   }
-  service.models().acquire(
-      name, request.generation.keep_alive,
-      [exchange, done](const Answer<std::shared_ptr<ModelLease>>& leased) {
-        exchange->respond(leased.ok() ? done("load") : refuse(leased.status()));
-      });
+  service.acquire(name, request.generation.keep_alive, exchange,
+                  [exchange, done](const Answer<std::shared_ptr<ModelLease>>& leased) {
+                    exchange->respond(leased.ok() ? done("load") : refuse(leased.status()));
+                  });
 }
 
 std::string sign_of_life(const std::string& model, bool chat) {

@@ -56,12 +56,13 @@ void load(Service& service, const Router::Call& call) {
   }
   if (name.empty())
     return call.exchange->respond(openai_error(fields.wrong("model_id", "is missing")));
-  service.models().load(name, [&service, exchange = call.exchange,
-                               name](const Answer<std::shared_ptr<ModelLease>>& leased) {
+  const auto done = [&service,
+                     exchange = call.exchange](const Answer<std::shared_ptr<ModelLease>>& leased) {
     if (!leased.ok()) return exchange->respond(openai_error(leased.status()));
     const auto status = service.models().find((*leased)->model().file().name);
     exchange->respond(json_response(status ? model_json(*status) : json::object()));
-  });
+  };
+  service.load(name, call.exchange, done);
 }
 
 void unload(Service& service, const Router::Call& call) {

@@ -131,11 +131,40 @@ void Service::answer(std::vector<Generation> generations, AnswerForm form, Excha
   work->exchange->stand_by(
       {work->form.stream,
        work->form.refuse(Refusal(503, "overloaded_error", "the server is stopping"))});
-  models_.acquire(name, keep_alive, [&metrics, work](Answer<std::shared_ptr<ModelLease>> leased) {
-    if (work->exchange->closed()) return metrics.requests_abandoned(answers_of(work->generations));
+  const auto gone = [&metrics, answers = answers_of(work->generations)] {
+    metrics.requests_abandoned(answers);
+  };
+  const auto done = [&metrics, work, gone](Answer<std::shared_ptr<ModelLease>> leased) {
+    if (work->exchange->closed()) return gone();
     if (!leased.ok()) return refuse(metrics, *work, leased.status());
     if (const auto refusal = submit(metrics, *leased, *work)) refuse(metrics, *work, *refusal);
+  };
+  acquire(name, keep_alive, work->exchange, done, gone);
+}
+
+void Service::acquire(const std::string& name, std::optional<KeepAlive> keep_alive,
+                      const ExchangePtr& exchange, const Models::Done& done,
+                      std::function<void()> gone) {
+  wait_while_connected(exchange, std::move(gone), [&](Models::Ticket ticket) {
+    models_.acquire(name, keep_alive, done, ticket);
   });
+}
+
+void Service::load(const std::string& name, const ExchangePtr& exchange, const Models::Done& done) {
+  wait_while_connected(exchange, {},
+                       [&](Models::Ticket ticket) { models_.load(name, done, ticket); });
+}
+
+void Service::wait_while_connected(const ExchangePtr& exchange, std::function<void()> gone,
+                                   const std::function<void(Models::Ticket)>& ask) {
+  const Models::Ticket ticket = models_.new_ticket();
+  const auto give_up = [this, ticket, gone = std::move(gone)] {
+    if (models_.give_up(ticket) && gone) gone();
+  };
+  // Before it asks, as an answer on its way has a callback of its own.
+  exchange->on_disconnect(give_up);
+  ask(ticket);
+  if (exchange->closed()) give_up();  // perhaps before it was waiting
 }
 
 std::uint64_t client_of(const http::HttpRequest& request, std::string_view user) {

@@ -47,11 +47,21 @@ class Service {
   // Leaves out of the messages what LineFilter is for, and says so in the warnings.
   void neutralize(Generation& generation) const;
 
+  // As those of Models, for a request: where its client goes before the model is there, the wait is
+  // given up, and `gone` is called instead of `done`.
+  void acquire(const std::string& name, std::optional<KeepAlive> keep_alive,
+               const ExchangePtr& exchange, const Models::Done& done,
+               std::function<void()> gone = {});
+  void load(const std::string& name, const ExchangePtr& exchange, const Models::Done& done);
+
   // Loads the model if need be, and brings the answer on its way. Returns at once. Of several
   // generations, all by one model, the choices count on.
   void answer(std::vector<Generation> generations, AnswerForm form, ExchangePtr exchange);
 
  private:
+  void wait_while_connected(const ExchangePtr& exchange, std::function<void()> gone,
+                            const std::function<void(Models::Ticket)>& ask);
+
   const ServiceFacts facts_;
   ServerMetrics metrics_;
   Models models_;

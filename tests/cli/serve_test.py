@@ -136,20 +136,47 @@ class SeveralModels(unittest.TestCase):
             server.wait_for(lambda: [model["name"] for model in
                                      server.get("/api/ps").json()["models"]] == ["two"])
 
-    def test_where_room_is_short_the_idle_one_goes(self):
+    def with_room_for_one(self):
         # Many rows of activations make each far larger than what a process grows by itself.
         models = [f"one={TINY}", f"two={TINY}", "--step-rows", 4096]
         need = 512 << 20
         for _ in range(3):  # what is kept for requests is a share of the memory
             with Server(*models, *options(4096, int(need))) as server:
                 need = server.metric("strata:memory_bytes")
-        with Server(*models, *options(4096, int(need) + (16 << 20))) as server:
-            for name in ("one", "two", "one", "two"):
-                answer = server.post(CHAT, {"model": name, "messages": HELLO, **GREEDY})
-                self.assertEqual(answer.status, 200, answer.body)
-                loaded = [model["id"] for model in
-                          server.get("/v1/admin/loaded-models").json()["data"]]
-                self.assertEqual(loaded, [name])
+        server = Server(*models, *options(4096, int(need) + (16 << 20)))
+        self.addCleanup(server.__exit__)
+        return server
+
+    @staticmethod
+    def states(server):
+        listed = server.get("/v1/admin/loaded-models").json()["data"]
+        return {model["id"]: model["status"] for model in listed}
+
+    def test_where_room_is_short_the_idle_one_goes(self):
+        server = self.with_room_for_one()
+        for name in ("one", "two", "one", "two"):
+            answer = server.post(CHAT, {"model": name, "messages": HELLO, **GREEDY})
+            self.assertEqual(answer.status, 200, answer.body)
+            self.assertEqual(self.states(server), {name: "running"})
+
+    def test_a_client_that_goes_takes_its_wait_for_room_with_it(self):
+        server = self.with_room_for_one()
+        active = server.start(COMPLETIONS, {**ENDLESS, "model": "one"})
+        server.wait_for(lambda: server.slots("generating"))
+        ways = [(COMPLETIONS, {**ENDLESS, "model": "two"}),
+                (CHAT, {"model": "two", "messages": HELLO}),
+                ("/tokenize", {"model": "two", "content": "x"}),
+                ("/v1/admin/load-model", {"model_id": "two"}),
+                ("/api/generate", {"model": "two"})]
+        for path, body in ways:
+            waiting = server.start(path, body)
+            server.wait_for(lambda: self.states(server).get("two") == "waiting")
+            waiting.close()
+            server.wait_for(lambda: self.states(server) == {"one": "running"})
+        self.assertEqual(server.metric("strata:requests_disconnected_total"), 2)
+        active.close()
+        server.wait_for(lambda: not server.slots("generating"))
+        self.assertEqual(self.states(server), {"one": "running"})
 
     def test_the_registry_loads_and_unloads(self):
         with Server(f"one={TINY}", f"two={OTHER}", *options()) as server:
@@ -183,6 +210,10 @@ class SeveralModels(unittest.TestCase):
             active = server.start(COMPLETIONS, {**ENDLESS, "model": "one", "n": 8})
             server.wait_for(lambda: server.slots("generating"))
             self.assertIn(b"last request has ended; there is 1.", command("stop", "one").stderr)
+            self.assertRegex(command("ps").stdout.decode(), r"one .* unloading .* when idle")
+            again = server.start(COMPLETIONS, {**ENDLESS, "model": "one"})
+            server.wait_for(lambda: b" 2  when idle" in command("ps").stdout)
+            again.close()
             active.close()
             server.wait_for(lambda: not server.get("/api/ps").json()["models"])
             server.post("/v1/admin/load-model", {"model_id": "one"})
@@ -373,6 +404,7 @@ class Life(unittest.TestCase):
                     ("port", "x", "it must be a whole number from 0 to 65535"),
                     ("parallel", "0", "1 to 4096"), ("lazy", "perhaps", "true or false"),
                     ("lazy", "5", "true or false"), ("grace", "soon", "0 to 86400"),
+                    ("grace", "nan", "0 to 86400"),
                     ("keep-alive", "soon", "5m"), ("memory", "lots", "512M"),
                     ("cache", "f8", "q8_0")):
                 variable = "STRATA_SERVE_" + name.upper().replace("-", "_")
