@@ -77,13 +77,23 @@ TEST(MaskPace, CheapMasksAreMadeForEveryStep) {
   for (int i = 0; i < 31; ++i) EXPECT_GE(masks.made(i), 3) << "none waits for ever";
 }
 
-TEST(MaskPace, WithNobodyToWaitForThemAllAreMade) {
+TEST(MaskPace, WithNobodyWhoseStepWaitsManyAreMade) {
   Masks masks;
-  for (int i = 0; i < 8; ++i) masks.add(0.1);
+  for (int i = 0; i < 8; ++i) masks.add(0.02);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_NEAR(masks.step(std::nullopt), 0.8, 1e-9);
+    EXPECT_NEAR(masks.step(std::nullopt), 0.16, 1e-9);
     EXPECT_EQ(masks.waiting(), 0u);
   }
+}
+
+TEST(MaskPace, ARequestThatComesWaitsNotForAllOfThem) {
+  Masks masks;
+  for (int i = 0; i < 32; ++i) masks.add(0.02);
+  for (int i = 0; i < 1000; ++i) EXPECT_LT(masks.step(std::nullopt), 0.25 + 0.02);
+  for (int i = 0; i < 32; ++i) EXPECT_GT(masks.made(i), 300) << i;
+  const std::int64_t dear = masks.add(3);
+  for (int i = 0; i < 100; ++i) masks.step(std::nullopt);
+  EXPECT_GE(masks.made(dear), 1);
 }
 
 TEST(MaskPace, OneAtLeastIsMadeWhereNoStepWasComputed) {

@@ -6,6 +6,7 @@ namespace strata {
 namespace {
 
 constexpr double kMaskShare = 0.25;  // of a step's time
+constexpr double kAlone = 0.25;      // seconds where no step waits: a request may come meanwhile
 
 }  // namespace
 
@@ -19,12 +20,12 @@ void MaskPace::make_one(const Late& late) {
 }
 
 void MaskPace::make(std::vector<Late>& late, std::optional<double> step) {
-  if (step) allowance_ = std::min(allowance_ + kMaskShare * *step, kMaskShare * *step);
+  allowance_ = step ? std::min(allowance_ + kMaskShare * *step, kMaskShare * *step) : kAlone;
   const auto ratio = [](const Late& each) { return each.cost->seconds / (each.cost->waited + 1); };
   std::ranges::sort(late, {}, ratio);
   bool must = step && *step == 0;
   std::erase_if(late, [&](const Late& each) {
-    const bool makes = !step || allowance_ > 0 || each.cost->seconds <= MaskCost::kCheap || must;
+    const bool makes = allowance_ > 0 || each.cost->seconds <= MaskCost::kCheap || must;
     if (makes) {
       make_one(each);
       must = false;

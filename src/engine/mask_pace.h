@@ -35,7 +35,8 @@ class MaskPace {
   };
 
   // Makes masks, and leaves in `late` those that must wait. `step`: the last step's seconds, of
-  // which masks get a share; with 0 they get one mask at least. Nothing: all are made.
+  // which masks get a share; with 0 they get one mask at least. Nothing: no step waits for them,
+  // and they get a quarter of a second.
   void make(std::vector<Late>& late, std::optional<double> step);
 
  private:
