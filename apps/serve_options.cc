@@ -110,13 +110,11 @@ void add_network_options(CLI::App& command, ServeOptions& options) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   command
-      .add_option_function<double>(
+      .add_option_function<int>(
           "--grace",
-          [&options](const double& seconds) {
-            options.grace = std::chrono::seconds(static_cast<std::int64_t>(seconds));
-          },
+          [&options](const int& seconds) { options.grace = std::chrono::seconds(seconds); },
           "Seconds that requests have to end when the server stops")
-      ->check(CLI::Range(0.0, 86400.0))
+      ->check(CLI::Range(0, 86400))
       ->default_str("30");
 }
 

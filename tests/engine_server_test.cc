@@ -270,6 +270,7 @@ TEST_F(EngineServerTest, AFullQueueRefusesAndEmptiesAgain) {
   EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(refused.status().message(), HasSubstr("3 requests wait"));
   EXPECT_EQ(engine_->stats().waiting, 2);
+  EXPECT_EQ(engine_->stats().running, 1);
   hold.set_value();
   for (const auto& listener : waiting) listener->wait();
   EXPECT_GT(waiting[1]->start.queued_seconds, 0);

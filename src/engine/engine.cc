@@ -116,7 +116,7 @@ class EngineLoop final : public Engine {
   Status check(const Request& request) const;
   void loop();
   bool wait_for_work();
-  void drain_inbox();
+  bool drain_inbox();
   void start(Submission submission);
   void make_masks();
   const StepPlan& plan_step();
@@ -241,18 +241,19 @@ EngineStats EngineLoop::stats() const {
 // The loop: drain, plan, compute, choose, commit.
 void EngineLoop::loop() {
   while (wait_for_work()) {
-    drain_inbox();
+    const bool more = drain_inbox();
     make_masks();
     const auto start = Clock::now();
     const StepPlan& plan = plan_step();
     counters_.plan_seconds += seconds_since(start);
     for (const Ended& ended : scheduler_.take_ended())
       finish(ended.sequence, {true, FinishReason::kError, ended.status});
+    if (more) publish_stats();  // the step may take long
     if (!plan.empty()) step(plan);
     if (options_.after_step) send(options_.after_step);
     publish_stats();
   }
-  drain_inbox();
+  (void)drain_inbox();
   while (!requests_.empty()) cancel_now({requests_.begin()->first, std::nullopt});
   if (options_.after_step) options_.after_step();
 }
@@ -303,7 +304,8 @@ bool EngineLoop::wait_for_work() {
   return !stop_;
 }
 
-void EngineLoop::drain_inbox() {
+// Whether requests came.
+bool EngineLoop::drain_inbox() {
   std::vector<Submission> submissions;
   std::vector<Cancellation> cancels;
   {
@@ -313,6 +315,7 @@ void EngineLoop::drain_inbox() {
   }
   for (Submission& submission : submissions) start(std::move(submission));
   for (const Cancellation& each : cancels) cancel_now(each);
+  return !submissions.empty();
 }
 
 void EngineLoop::start(Submission submission) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/printable.h"
 #include "serve/body.h"
 #include "serve/chat_fields.h"
 
@@ -229,12 +230,23 @@ std::optional<Refusal> read_token_prompt(const json::array& list, Fields& fields
   return std::nullopt;
 }
 
-// The members that every prompt of the request gets a copy of, as text.
-std::size_t common_bytes(const json::object& object) {
-  std::size_t bytes = 0;
-  for (const auto& member : object)
-    if (member.key() != "prompt") bytes += json::serialize(member.value()).size();
-  return bytes;
+// Every prompt of the request gets a copy of all other members.
+std::optional<Refusal> check_copied(Fields& fields, const json::object& object,
+                                    std::size_t prompts) {
+  std::size_t bytes = 0, most = 0;
+  std::string_view largest;
+  for (const auto& member : object) {
+    if (member.key() == "prompt") continue;
+    const std::size_t size = json::serialize(member.value()).size();
+    bytes += size;
+    if (size > most) largest = member.key();
+    most = std::max(most, size);
+  }
+  if (bytes * prompts <= kMostCopiedBytes) return std::nullopt;
+  return fields.wrong(printable(largest, 100),
+                      fmt::format("is too long for {} prompts: the bytes of all but "
+                                  "`prompt`, times the prompts, may be {} at most",
+                                  prompts, kMostCopiedBytes));
 }
 
 // A text, tokens, or a list of either.
@@ -259,10 +271,7 @@ std::optional<Refusal> read_prompts(Fields& fields, const json::object& object,
   const bool several = list != nullptr && !list->empty() && !list->front().is_number();
   if (!several) return add(*prompt);
   if (list->size() > kMostPrompts) return fields.wrong("prompt", "holds too many prompts");
-  if (common_bytes(object) * list->size() > kMostCopiedBytes)
-    return fields.wrong("prompt", fmt::format("holds too many prompts for what else is asked: its "
-                                              "bytes times the prompts may be {} at most",
-                                              kMostCopiedBytes));
+  STRATA_CHECK(check_copied(fields, object, list->size()));
   for (const json::value& each : *list) STRATA_CHECK(add(each));
   return std::nullopt;
 }

@@ -317,10 +317,10 @@ TEST(OpenAiCompletions, LimitWhatIsCopiedForEveryPrompt) {
     return std::string();
   };
   EXPECT_EQ(read(R"(["x", "y"])", (2 << 20) - 100), "");
-  EXPECT_EQ(read(R"(["x", "y"])", 2 << 20), "prompt");
+  EXPECT_EQ(read(R"(["x", "y"])", 2 << 20), "grammar") << "the longest";
   EXPECT_EQ(read(R"("x")", 5 << 20), "");
   EXPECT_EQ(read("[5, 6]", 5 << 20), "");
-  EXPECT_EQ(read("[[5], [6]]", 2 << 20), "prompt");
+  EXPECT_EQ(read("[[5], [6]]", 2 << 20), "grammar");
 }
 
 TEST(OpenAiCompletions, KnowTheTier) {
