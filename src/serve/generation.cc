@@ -1,6 +1,7 @@
 #include "serve/generation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <random>
@@ -17,6 +18,9 @@ constexpr std::int32_t kMostTopLogprobs = 20;
 constexpr std::size_t kMostBreakers = 64;
 constexpr std::int64_t kMostPriority = 1 << 20;
 constexpr std::int64_t kMostEchoed = 1 << 18;
+constexpr std::size_t kMostSamplers = 16;
+constexpr const char* kSamplers = "samplers";
+constexpr const char* kRepetition = "repetition_penalty";
 constexpr const char* kBreakers = "dry_sequence_breakers";
 constexpr double kLargest = 1e18;
 
@@ -65,15 +69,31 @@ std::optional<Refusal> set_field(const SamplingField& field, Fields& fields,
       field.member);
 }
 
+// vLLM's name of the penalty, which there has no window.
+std::optional<Refusal> take_repetition(Fields& fields, SamplingParams& params) {
+  STRATA_ASSIGN(const auto penalty, fields.number(kRepetition, 0.01, 100));
+  if (!penalty) return std::nullopt;
+  if (fields.value("repeat_penalty") != nullptr)
+    return fields.wrong(kRepetition, "and `repeat_penalty` are one: give either");
+  params.repeat_penalty = static_cast<float>(*penalty);
+  if (fields.value("repeat_last_n") == nullptr) params.repeat_last_n = -1;
+  return std::nullopt;
+}
+
 Answer<SamplingParams> sampling_of(const ServedModel& model, const Generation& generation) {
   SamplingParams params = model.sampling().params;
   params.seed = std::random_device{}();
   Fields fields(generation.sampling, generation.sampling_path);
   for (const SamplingField& field : sampling_fields())
     if (auto refusal = set_field(field, fields, params)) return *refusal;
-  STRATA_ASSIGN(const auto order, fields.text("samplers"));
-  if (order) {
-    STRATA_ASSIGN(params.order, fields.checked("samplers", parse_sampling_order(*order)));
+  if (auto refusal = take_repetition(fields, params)) return *refusal;
+  if (fields.value(kSamplers) != nullptr) {
+    STRATA_ASSIGN(const auto order, fields.texts(kSamplers, kMostSamplers));
+    params.order.clear();
+    if (!order.empty()) {
+      const std::string names = fmt::format("{}", fmt::join(order, ";"));
+      STRATA_ASSIGN(params.order, fields.checked(kSamplers, parse_sampling_order(names)));
+    }
   }
   STRATA_ASSIGN(auto breakers, fields.texts(kBreakers, kMostBreakers));
   if (fields.value(kBreakers) == nullptr) breakers = model.sampling().dry_breakers;
@@ -161,7 +181,8 @@ void take_sampling(Fields& fields, const json::object& object, Generation& gener
     if (const json::value* value = object.if_contains(name)) generation.sampling[name] = *value;
   };
   for (const SamplingField& field : sampling_fields()) take(field.name);
-  take("samplers");
+  take(kSamplers);
+  take(kRepetition);
   take(kBreakers);
 }
 

@@ -51,7 +51,7 @@ struct Generation {
   boost::json::object template_inputs;  // further variables of the template
 
   OutputFormat format;
-  boost::json::object sampling;  // by the names of sampling_fields(), and "samplers"
+  boost::json::object sampling;  // by the names of sampling_fields(), and some more
   std::string sampling_path;     // before these names in errors
   std::vector<std::pair<TokenId, float>> logit_bias;
   std::vector<std::string> stops;

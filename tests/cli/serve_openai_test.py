@@ -62,6 +62,7 @@ class Requests(Dialect):
                 ("tool_choice", "required"), ("response_format", "json"),
                 ("response_format", {"type": "xml"}), ("response_format", {"type": "json_schema"}),
                 ("grammar", 5), ("user", 5), ("priority", "x"), ("samplers", "x"),
+                ("samplers", ["top_k", "x"]), ("samplers", [5]), ("repetition_penalty", 0),
                 ("dry_sequence_breakers", [1]), ("functions", [{"name": "f"}]),
                 ("chat_template_kwargs", []), ("reasoning_effort", 5), ("model", 5)]:
             error = self.refused(CHAT, {"messages": HELLO, **GREEDY, field: value})
@@ -161,6 +162,16 @@ class Answers(Dialect):
             body = self.chat(temperature=100, top_k=0, top_p=1, min_p=0, seed=seed, max_tokens=80)
             self.assertIn(body["choices"][0]["finish_reason"], ("stop", "length"))
         self.assertEqual(self.server.get("/health").status, 200)
+
+    def test_other_names_of_sampling_mean_the_same(self):
+        def said(**fields):
+            return self.chat(temperature=0.8, seed=1, max_tokens=40, **fields)["choices"][0]
+        for one, other in (
+                ({"repetition_penalty": 1.7}, {"repeat_penalty": 1.7, "repeat_last_n": -1}),
+                ({"samplers": ["top_k", "temperature"]}, {"samplers": "top_k;temperature"})):
+            self.assertEqual(said(**one), said(**other))
+            self.assertNotEqual(said(**one), said())
+        self.assertIn("choices", self.chat(samplers=[], temperature=1))
 
     def test_stop_strings_cut_the_text_and_hold_nothing_else_back(self):
         says = {"grammar": exactly("The quick brown fox?"), "max_tokens": 64}
