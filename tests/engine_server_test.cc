@@ -277,6 +277,20 @@ TEST_F(EngineServerTest, AFullQueueRefusesAndEmptiesAgain) {
   for (int i = 0; i < 5; ++i) run(greedy(prompt(4, i), 3));
 }
 
+TEST_F(EngineServerTest, TheQueueHoldsSoManyTokens) {
+  load({.running = 1, .queue = 8, .queue_tokens = 30});
+  std::promise<void> hold;
+  const auto first = std::make_shared<Listener>(hold.get_future().share());
+  submit(greedy(prompt(40, 1), 3), first);  // an empty queue takes any
+  first->wait_for_start();
+  const auto refused = engine_->submit(greedy(prompt(4, 3), 3), std::make_shared<Listener>());
+  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.status().message(), HasSubstr("1 requests with 40 tokens"));
+  hold.set_value();
+  first->wait();
+  for (int i = 0; i < 5; ++i) run(greedy(prompt(28, i), 3));  // they have left it
+}
+
 TEST_F(EngineServerTest, CancellingWorksInTheQueueInThePromptAndInTheAnswer) {
   testing::TinyShape shape;
   shape.context = 8192;

@@ -11,6 +11,8 @@
 #include "base/processor_time.h"
 #include "engine/mask_pace.h"
 #include "engine/model.h"
+#include "engine/queue_room.h"
+#include "engine/request_check.h"
 #include "engine/step_pace.h"
 #include "execute/executor.h"
 #include "probe/machine.h"
@@ -63,7 +65,8 @@ class EngineLoop final : public Engine {
       : model_(std::move(model)),
         options_(options),
         scheduler_(std::move(scheduler)),
-        pace_(options.interactive_slowdown) {
+        pace_(options.interactive_slowdown),
+        queue_({static_cast<std::int64_t>(options.queue), options.queue_tokens}) {
     thread_ = std::thread([this] { loop(); });
   }
   ~EngineLoop() override;
@@ -113,7 +116,6 @@ class EngineLoop final : public Engine {
     std::vector<Drawn> siblings;  // first of the request's further choices
   };
 
-  Status check(const Request& request) const;
   void loop();
   bool wait_for_work();
   bool drain_inbox();
@@ -133,6 +135,7 @@ class EngineLoop final : public Engine {
   Verdict judge(const ActiveRequest& request, Choice& choice, const Drawn& drawn, Position length);
   void fail_step(const StepPlan& plan, const Status& status);
   void finish(SequenceId sequence, const Verdict& verdict);
+  void leave_queue(ActiveRequest& active);
   void publish_stats();
 
   // A call to a sink, timed.
@@ -157,7 +160,7 @@ class EngineLoop final : public Engine {
   std::unordered_map<RequestId, ActiveRequest> requests_;
   std::unordered_map<SequenceId, Choice> choices_;
   std::int64_t next_sequence_ = 0;
-  std::size_t no_longer_queued_ = 0;  // requests, since the last publish_stats()
+  QueueLoad no_longer_queued_;  // since the last publish_stats()
   EngineStats counters_;
 
   // Shared with the callers.
@@ -165,7 +168,7 @@ class EngineLoop final : public Engine {
   std::condition_variable wake_;
   std::vector<Submission> inbox_;
   std::vector<Cancellation> cancels_;
-  std::size_t queued_ = 0;  // requests of which no row was computed yet
+  QueueRoom queue_;  // of requests of which no row was computed yet
   EngineStats published_;
   std::int64_t next_request_ = 0;
   bool stop_ = false;
@@ -182,42 +185,11 @@ EngineLoop::~EngineLoop() {
   thread_.join();
 }
 
-Status EngineLoop::check(const Request& request) const {
-  const auto length = static_cast<std::int64_t>(request.tokens.size());
-  if (length == 0) return invalid_argument("the prompt is empty");
-  if (options_.output != EngineOutput::kLogits && request.max_tokens != 0)
-    return invalid_argument("the model was not loaded for answers: max_tokens must be 0, not {}",
-                            request.max_tokens);
-  // One position must be left for an answer, unless none is wanted.
-  const std::int64_t room = context() - (request.max_tokens == 0 ? 0 : 1);
-  if (length > room)
-    return invalid_argument("the prompt has {} tokens but the context holds {}{}", length,
-                            context(), request.max_tokens == 0 ? "" : ", one of them to answer");
-  for (const TokenId token : request.tokens)
-    if (token < 0 || token >= vocabulary())
-      return invalid_argument("token {} is outside the vocabulary of {}", token, vocabulary());
-  Position previous = -1;
-  for (const Position position : request.logit_positions) {
-    if (position <= previous || position >= length)
-      return invalid_argument("logit position {} is not within the prompt's {} in ascending order",
-                              position, length);
-    previous = position;
-  }
-  if (request.choices < 1 || request.choices > 1024)
-    return invalid_argument("{} choices asked for; 1 to 1024 are possible", request.choices);
-  if (request.top_logprobs < -1 || request.top_logprobs > 20)
-    return invalid_argument("{} top_logprobs asked for; 0 to 20 are possible",
-                            request.top_logprobs);
-  return request.sampling.validate(vocabulary());
-}
-
 Result<RequestId> EngineLoop::submit(Request request, std::shared_ptr<Sink> sink) {
-  STRATA_TRY(check(request));
+  const bool answers = options_.output == EngineOutput::kLogits;
+  STRATA_TRY(check_request(request, {context(), vocabulary(), answers}));
   const std::lock_guard lock(mutex_);
-  if (queued_ >= options_.queue)
-    return resource_exhausted(
-        "{} requests wait already and the queue holds no more; try again later", queued_);
-  ++queued_;
+  STRATA_TRY(queue_.enter(std::ssize(request.tokens)));
   const RequestId id{next_request_++};
   inbox_.push_back({id, std::move(request), std::move(sink), Clock::now()});
   wake_.notify_all();
@@ -375,8 +347,8 @@ void EngineLoop::step(const StepPlan& plan) {
 void EngineLoop::report_starts(const StepPlan& plan) {
   for (const SequenceSlice& slice : plan.slices) {
     ActiveRequest& active = requests_.at(choices_.at(slice.sequence).request);
-    if (std::exchange(active.started, true)) continue;
-    ++no_longer_queued_;
+    if (active.started) continue;
+    leave_queue(active);
     const Sequence& sequence = *scheduler_.find(slice.sequence);
     const PromptStart start{sequence.cached, sequence.first_difference,
                             seconds_since(active.arrived)};
@@ -544,10 +516,16 @@ void EngineLoop::finish(SequenceId sequence, const Verdict& verdict) {
   const std::shared_ptr<Sink> sink = active.sink;
   // Choices that were never started end with the one they would have forked from.
   const std::int32_t last = active.forked ? first : active.request.choices - 1;
-  if (!std::exchange(active.started, true)) ++no_longer_queued_;
+  leave_queue(active);
   if (--active.open_choices == 0) requests_.erase(id);
   for (std::int32_t i = first; i <= last; ++i)
     send([&] { sink->on_finish(i, verdict.reason, verdict.status); });
+}
+
+void EngineLoop::leave_queue(ActiveRequest& active) {
+  if (std::exchange(active.started, true)) return;
+  no_longer_queued_.requests += 1;
+  no_longer_queued_.tokens += std::ssize(active.request.tokens);
 }
 
 void EngineLoop::publish_stats() {
@@ -561,7 +539,7 @@ void EngineLoop::publish_stats() {
   counters_.used_blocks = std::move(scheduler.used_blocks);
   counters_.cached_blocks = std::move(scheduler.cached_blocks);
   const std::lock_guard lock(mutex_);
-  queued_ -= std::exchange(no_longer_queued_, 0);
+  queue_.leave(std::exchange(no_longer_queued_, {}));
   published_ = counters_;
 }
 

@@ -43,6 +43,7 @@ struct EngineOptions {
   // What else the process holds; empty: what is resident.
   std::function<Bytes()> program = {};
   std::size_t queue = 1024;  // waiting requests, beyond which submit() fails
+  std::int64_t queue_tokens = std::int64_t{1} << 40;  // the same of the tokens of their prompts
   bool prefix_cache = true;  // keeps what was computed for prompts that begin alike
   // How much longer than a step of the generating sequences alone a step may take for the sake of
   // prompts; 0: no limit.

@@ -34,6 +34,7 @@ Result<std::unique_ptr<ServedModel>> ServedModel::load(ModelFile file, EngineOpt
   if (model->chat_) model->chat_->set_limits(reserve.rendering());
   model->mask_room_ = std::make_shared<MaskRoom>(reserve.grammars());
   model->grammar_bytes_ = reserve.grammars() + model->table_bytes();
+  options.queue_tokens = reserve.queued_tokens();
   options.reserved = {{"requests", reserve.requests()}, {"grammars", model->grammar_bytes_}};
   model->delivery_ = std::make_unique<Delivery>();
   options.after_step = [delivery = model->delivery_.get()] { delivery->after_step(); };

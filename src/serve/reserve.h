@@ -18,6 +18,8 @@ class Reserve {
 
   // Of the bodies of all unanswered requests together, and of one.
   Bytes bodies() const { return part_; }
+  // Prompts that wait have taken the place of the bodies they came in.
+  std::int64_t queued_tokens() const { return part_ / kQueuedTokenBytes; }
   Bytes body() const { return std::min(part_ / 4, 32 * kMiB); }
   // While a handler works, its body becomes values, the request, its prompt and the tokens of it.
   jinja::RenderLimits rendering() const {
@@ -33,6 +35,9 @@ class Reserve {
   Bytes requests() const { return bodies() + handlers_ * part_; }
 
  private:
+  // Of a request, of its sequence, and of what its answer repeats of it.
+  static constexpr Bytes kQueuedTokenBytes = 16;
+
   Bytes part_;
   Bytes handlers_;
 };
