@@ -186,6 +186,7 @@ Result<int> run(const ServeOptions& options) {
   const sigset_t signals = ending_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::atomic<bool> useless{false};  // the only model cannot be loaded
+  std::atomic<bool> stopping{false};
   serve::Service service(std::move(models), {std::string(program_version()), metadata_json, noise});
   serve::Router router;
   add_openai(router, service);
@@ -197,9 +198,13 @@ Result<int> run(const ServeOptions& options) {
     service.models().acquire(files.front().name, options.keep_alive,
                              [&, only = files.size() == 1](const auto& lease) {
                                if (lease.ok() || !only || lease.status().is_overload()) return;
+                               if (stopping) return;
                                useless = true;
                                ::kill(getpid(), SIGTERM);
                              });
+  http.error_body = [&router](const std::string& path, const std::string& message) {
+    return router.error_body(path, message);
+  };
   http.methods = [&router](const std::string& path) { return router.methods(path); };
   STRATA_ASSIGN(const std::unique_ptr<http::Server> server,
                 http::Server::start(http, [&router](http::HttpRequest request,
@@ -215,6 +220,7 @@ Result<int> run(const ServeOptions& options) {
     say("Other machines ask by a name of this one that --allow-host names, or by its address.\n\n");
   int signal = 0;
   sigwait(&signals, &signal);
+  stopping = true;
   if (useless) return 1;
   say("Stopping: new requests are refused; those under way have {} s to end. A second signal ends "
       "the program at once.\n",

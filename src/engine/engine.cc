@@ -214,6 +214,7 @@ EngineStats EngineLoop::stats() const {
 void EngineLoop::loop() {
   while (wait_for_work()) {
     const bool more = drain_inbox();
+    if (more) publish_stats();
     make_masks();
     const auto start = Clock::now();
     const StepPlan& plan = plan_step();

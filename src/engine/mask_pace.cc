@@ -34,6 +34,7 @@ void MaskPace::make(std::vector<Late>& late, std::optional<double> step) {
     }
     return makes;
   });
+  if (!step) allowance_ = std::max(allowance_, 0.0);  // nobody was held up
 }
 
 }  // namespace strata

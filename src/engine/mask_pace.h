@@ -43,7 +43,7 @@ class MaskPace {
   void make_one(const Late& late);
 
   Seconds now_;
-  double allowance_ = 0;  // seconds; below 0 after a mask that took longer than was left
+  double allowance_ = 0;  // seconds; below 0 where a mask took longer than its step had left
 };
 
 }  // namespace strata

@@ -109,6 +109,8 @@ Result<std::unique_ptr<Model>> load_model(ModelManifest manifest, const EngineOp
   const Bytes budget = options.memory > 0 ? options.memory : default_memory(profile);
   STRATA_ASSIGN(model->plan, make_plan(model->graph, workload, costs, budget));
   STRATA_TRY(reserve_plan(*model));
+  if (progress && !progress(0, model->plan.weights))
+    return make_error(StatusCode::kCancelled, "loading was cancelled");
   STRATA_ASSIGN(model->weights, WeightStore::load(model->manifest, model->graph, model->plan,
                                                   *model->device, progress));
   STRATA_ASSIGN(model->executor, Executor::create(model->graph, model->plan, *model->weights, cache,

@@ -211,7 +211,7 @@ void AnswerStream::end_if_all(Clock::time_point time, ClientStream& client) {
 
 void AnswerStream::fail(const Refusal& refusal, ClientStream& client) {
   if (over_) return;
-  close(setup_.exchange->closed() ? RequestEnd::kDisconnected : RequestEnd::kFailed);
+  close(setup_.exchange->lost() ? RequestEnd::kDisconnected : RequestEnd::kFailed);
   setup_.writer->fail(refusal, client);
 }
 

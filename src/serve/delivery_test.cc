@@ -261,6 +261,7 @@ TEST_F(DeliveryTest, WhatTheEngineRefusesLaterFailsTheWhole) {
   EXPECT_EQ(client.read().body, "error: the queue is full");
   EXPECT_THAT(engine_->cancelled(), ElementsAre("0"));
   engine_->sink(0).on_finish(0, FinishReason::kCancelled, {});
+  EXPECT_EQ(metrics_.counts().disconnected, 0u) << "it has heard why";
 }
 
 TEST_F(DeliveryTest, APartThatFailsEndsTheOthers) {
@@ -273,6 +274,9 @@ TEST_F(DeliveryTest, APartThatFailsEndsTheOthers) {
   say(1, 0, "unheard");
   EXPECT_TRUE(http::eventually([&] { return !engine_->cancelled().empty(); }));
   EXPECT_THAT(engine_->cancelled(), ElementsAre("1"));
+  engine_->sink(1).on_finish(0, FinishReason::kCancelled, {});
+  EXPECT_TRUE(http::eventually([&] { return metrics_.counts().failed == 2; }));
+  EXPECT_EQ(metrics_.counts().disconnected, 0u);
 }
 
 TEST_F(DeliveryTest, AModelMayGoBeforeTheClientsItAnswered) {

@@ -33,6 +33,7 @@ Result<std::unique_ptr<ServedModel>> ServedModel::load(ModelFile file, EngineOpt
   STRATA_ASSIGN(model->chat_, template_of(manifest.metadata()));
   if (model->chat_) model->chat_->set_limits(reserve.rendering());
   model->mask_room_ = std::make_shared<MaskRoom>(reserve.grammars());
+  model->most_text_ = reserve.tokenized();
   model->grammar_bytes_ = reserve.grammars() + model->table_bytes();
   options.queue_tokens = reserve.queued_tokens();
   options.reserved = {{"requests", reserve.requests()}, {"grammars", model->grammar_bytes_}};

@@ -56,6 +56,8 @@ class ServedModel {
   double load_seconds() const { return load_seconds_; }
   // Its own, without what any server takes.
   Bytes memory() const;
+  // The longest text to make tokens of in one piece, in bytes.
+  Bytes most_text() const { return most_text_; }
 
   // Of the vocabulary, for grammars; made when first asked for.
   std::shared_ptr<const TokenTable> tokens() const;
@@ -89,6 +91,7 @@ class ServedModel {
     std::shared_ptr<TokenMasks> masks;
   };
   Bytes grammar_bytes_ = 0;  // with tokens()
+  Bytes most_text_ = 0;
   std::shared_ptr<MaskRoom> mask_room_;
   mutable std::list<NamedMasks> masks_;  // last used first
 };

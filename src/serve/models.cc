@@ -14,6 +14,17 @@ namespace {
 // Clients of Ollama write "name:latest" for "name".
 constexpr std::string_view kLatest = ":latest";
 
+std::string without_latest(const std::string& name) {
+  std::string out = lower_case(name);
+  if (out.ends_with(kLatest)) out.resize(out.size() - kLatest.size());
+  return out;
+}
+
+// Longer ones are for ever, and no point in time is too far away to be one.
+KeepAlive kept(KeepAlive time) {
+  return time > std::chrono::hours(10 * 365 * 24) ? kForever : time;
+}
+
 }  // namespace
 
 std::string_view to_string(ModelState state) {
@@ -39,6 +50,7 @@ Models::Models(ModelsOptions options)
   for (const ModelFile& file : options_.files) {
     entries_.push_back(std::make_unique<Entry>());
     entries_.back()->file = file;
+    entries_.back()->keep_alive = kept(options_.keep_alive);
   }
   thread_ = std::thread([this] { loop(); });
 }
@@ -56,29 +68,25 @@ Models::~Models() {
   });
 }
 
-const Models::Entry* Models::entry_named(const std::string& name) const {
-  if (name.empty()) return entries_.size() == 1 ? entries_.front().get() : nullptr;
-  std::string wanted = lower_case(name);
-  const auto exactly = [&]() -> const Entry* {
-    for (const auto& entry : entries_)
-      if (lower_case(entry->file.name) == wanted) return entry.get();
-    return nullptr;
-  };
-  if (const Entry* entry = exactly()) return entry;
-  if (wanted.ends_with(kLatest)) wanted.resize(wanted.size() - kLatest.size());
-  if (const Entry* entry = exactly()) return entry;
-  // Else the one whose name begins so.
-  const Entry* found = nullptr;
+Models::Entry* Models::entry_called(const std::string& name) const {
+  for (const auto& entry : entries_)
+    if (lower_case(entry->file.name) == lower_case(name)) return entry.get();
+  for (const auto& entry : entries_)
+    if (without_latest(entry->file.name) == without_latest(name)) return entry.get();
+  return nullptr;
+}
+
+Models::Entry* Models::entry_named(const std::string& name) const {
+  if (name.empty()) return options_.files.size() == 1 ? entries_.front().get() : nullptr;
+  if (Entry* const entry = entry_called(name)) return entry;
+  const std::string wanted = without_latest(name);
+  Entry* found = nullptr;
   for (const auto& entry : entries_) {
     if (!lower_case(entry->file.name).starts_with(wanted)) continue;
     if (found != nullptr) return nullptr;
     found = entry.get();
   }
   return found;
-}
-
-Models::Entry* Models::entry_named(const std::string& name) {
-  return const_cast<Entry*>(std::as_const(*this).entry_named(name));
 }
 
 std::shared_ptr<ModelLease> Models::lease(Entry& entry) {
@@ -97,11 +105,18 @@ void Models::acquire(const std::string& name, std::optional<KeepAlive> keep_aliv
     return done(
         Refusal(400, "invalid_request_error", "name a `model`: this server has several", "model"));
   }
-  entry->keep_alive = keep_alive.value_or(options_.keep_alive);
+  if (keep_alive) entry->keep_alive = kept(*keep_alive);
   if (entry->state == ModelState::kReady && !entry->yields && !entry->unwanted) {
     auto leased = lease(*entry);
     lock.unlock();
     return done(std::move(leased));
+  }
+  if (entry->waiting.size() >= options_.engine.queue) {
+    const Status full =
+        resource_exhausted("{} requests wait for the model {} already; try again later",
+                           entry->waiting.size(), entry->file.name);
+    lock.unlock();
+    return done(Refusal(full));
   }
   if (entry->waiting.empty()) entry->waits_since = Clock::now();
   entry->waiting.push_back({ticket, done});
@@ -110,14 +125,22 @@ void Models::acquire(const std::string& name, std::optional<KeepAlive> keep_aliv
 }
 
 void Models::load(const std::string& name, const Done& done, Ticket ticket) {
-  if (!options_.find || find(name)) return acquire(name, std::nullopt, done, ticket);
+  const auto is_here = [&] {
+    const std::lock_guard lock(mutex_);
+    return entry_called(name) != nullptr;
+  };
+  if (!options_.find || is_here()) return acquire(name, std::nullopt, done, ticket);
   auto file = options_.find(name);
-  if (!file.ok()) return done(Refusal(file.status()));
+  if (!file.ok()) {
+    if (find(name)) return acquire(name, std::nullopt, done, ticket);
+    return done(Refusal(file.status()));
+  }
   {
     const std::lock_guard lock(mutex_);
-    if (entry_named(file->name) == nullptr) {
+    if (entry_called(file->name) == nullptr) {
       entries_.push_back(std::make_unique<Entry>());
       entries_.back()->file = *file;
+      entries_.back()->keep_alive = kept(options_.keep_alive);
     }
   }
   acquire(file->name, std::nullopt, done, ticket);
@@ -142,13 +165,14 @@ bool Models::give_up(Ticket ticket) {
 void Models::forget(Entry& entry) {
   entry.state = ModelState::kUnloaded;
   entry.unwanted = entry.has_no_room = false;
+  entry.keep_alive = kept(options_.keep_alive);
 }
 
 Status Models::unload(const std::string& name) {
   const std::lock_guard lock(mutex_);
-  Entry* const entry = entry_named(name);
+  Entry* const entry = entry_called(name);
   if (entry == nullptr) return not_found("there is no model '{}' here", printable(name, 200));
-  if (entry->state == ModelState::kUnloaded)
+  if (entry->state == ModelState::kUnloaded || entry->state == ModelState::kWaiting)
     return not_found("the model {} is not loaded", entry->file.name);
   entry->unwanted = true;
   wake_.notify_all();
@@ -170,13 +194,16 @@ ModelStatus Models::status_of(const Entry& entry) const {
                                   : entry.state,
                      .model = entry.model,
                      .requests = entry.users + waiting,
+                     .waiting = waiting,
                      .error = entry.error};
   if (entry.keep_alive < KeepAlive(0))
     status.expires_in = kForever;
   else if (entry.state == ModelState::kReady)
-    status.expires_in = std::max(
-        KeepAlive(0),
-        std::chrono::duration_cast<KeepAlive>(entry.last_used + entry.keep_alive - Clock::now()));
+    status.expires_in =
+        entry.users > 0
+            ? entry.keep_alive
+            : std::max(KeepAlive(0), std::chrono::duration_cast<KeepAlive>(
+                                         entry.last_used + entry.keep_alive - Clock::now()));
   return status;
 }
 
@@ -209,7 +236,7 @@ bool Models::starting() const {
   const auto in = [&](ModelState state) {
     return std::ranges::any_of(entries_, [&](const auto& e) { return e->state == state; });
   };
-  return !in(ModelState::kReady) && (in(ModelState::kLoading) || in(ModelState::kWaiting));
+  return !was_ready_ && (in(ModelState::kLoading) || in(ModelState::kWaiting));
 }
 
 // The one that waits longest. Those behind it would take the room that it waits for.
@@ -231,18 +258,22 @@ Models::Entry* Models::next_to_unload() {
     if (entry->unwanted || expired) return entry.get();
   }
   const Entry* const next = next_to_load();
-  return next != nullptr && next->has_no_room ? least_recently_used(true) : nullptr;
+  return next != nullptr && next->has_no_room ? least_recently_used(is_idle) : nullptr;
 }
 
 // `waiting` finds no room, or is null.
 void Models::wait_for_change(std::unique_lock<std::mutex>& lock, const Entry* waiting) {
   Clock::time_point until = next_expiry();
-  if (waiting != nullptr && !yielding()) {
-    const Clock::time_point patient = waiting->waits_since + options_.patience;
-    if (Clock::now() < patient)
-      until = std::min(until, patient);
-    else if (Entry* const other = least_recently_used(false))
+  if (waiting != nullptr) {
+    // One more each time, as the first may be in use for long.
+    const auto yielding = std::ranges::count_if(entries_, [](const auto& e) { return e->yields; });
+    const Clock::time_point due = waiting->waits_since + options_.patience * (yielding + 1);
+    if (Clock::now() < due) {
+      until = std::min(until, due);
+    } else if (Entry* const other = least_recently_used(goes_on)) {
       other->yields = true;
+      return;
+    }
   }
   wake_.wait_until(lock, until);
 }
@@ -312,47 +343,73 @@ Bytes Models::memory_to_come() const {
   return planned - std::min(planned, resident - std::min(resident, program_));
 }
 
-// Of the models that are ready, or of those nobody uses; null: there is none.
-Models::Entry* Models::least_recently_used(bool idle) {
+// Of the models that are ready and that `allowed` holds for; null: there is none.
+Models::Entry* Models::least_recently_used(bool (*allowed)(const Entry&)) {
   Entry* found = nullptr;
   for (const auto& entry : entries_) {
-    if (entry->state != ModelState::kReady || (idle && entry->users > 0)) continue;
+    if (entry->state != ModelState::kReady || !allowed(*entry)) continue;
     if (found == nullptr || entry->last_used < found->last_used) found = entry.get();
   }
   return found;
 }
 
+Result<std::unique_ptr<ServedModel>> Models::try_loading(std::unique_lock<std::mutex>& lock,
+                                                         const Entry& entry) {
+  EngineOptions options = options_.engine;
+  const Bytes used = memory_to_come();
+  options.memory = budget_ > used ? budget_ - used : 1;
+  lock.unlock();
+  auto loaded = ServedModel::load(entry.file, options, Reserve(budget_), options_.sampling,
+                                  [this](Bytes, Bytes) { return !stop_; });
+  lock.lock();
+  return loaded;
+}
+
 void Models::load_now(std::unique_lock<std::mutex>& lock, Entry& entry) {
   entry.state = ModelState::kLoading;
   entry.has_no_room = false;
-  while (true) {
-    EngineOptions options = options_.engine;
-    const Bytes used = memory_to_come();
-    options.memory = budget_ > used ? budget_ - used : 1;
-    lock.unlock();
-    auto loaded = ServedModel::load(entry.file, options, Reserve(budget_), options_.sampling,
-                                    [this](Bytes, Bytes) { return !stop_; });
-    lock.lock();
+  Status fits;
+  for (bool first = true;; first = false) {
+    auto loaded = try_loading(lock, entry);
     const bool no_room =
         !loaded.ok() && loaded.status().code() == StatusCode::kResourceExhausted && !stop_;
     if (no_room && entry.waiting.empty()) {
       forget(entry);
-      return stop_yielding(lock);
-    }
-    Entry* const victim = no_room ? least_recently_used(true) : nullptr;
-    if (victim != nullptr) {
-      unload_now(lock, *victim);
-      continue;
+      break;
     }
     const bool alone =
         std::ranges::none_of(entries_, [](const auto& e) { return e->model != nullptr; });
-    if (no_room && alone)  // to come again would not help
+    if (no_room && first && !alone) fits = fits_alone(lock, entry);
+    if (no_room && !fits.ok()) {
+      loaded = fits;
+    } else if (no_room && alone) {  // to come again would not help
       loaded = unsupported("{} does not fit, though no other model is loaded: {}", entry.file.name,
                            loaded.status().message());
-    if (no_room && !alone) return wait_for_room(lock, entry);
+    } else if (no_room) {
+      Entry* const victim = least_recently_used(is_idle);
+      if (victim == nullptr) return wait_for_room(lock, entry);
+      unload_now(lock, *victim);
+      continue;
+    }
     finish_loading(lock, entry, std::move(loaded));
-    return stop_yielding(lock);
+    break;
   }
+  stop_yielding(lock);
+}
+
+// kUnsupported where it would find no room if no other model were there. Nothing is loaded for
+// that.
+Status Models::fits_alone(std::unique_lock<std::mutex>& lock, const Entry& entry) {
+  EngineOptions options = options_.engine;
+  options.memory = budget_;
+  options.program = [this] { return program_; };
+  lock.unlock();
+  const auto planned = ServedModel::load(entry.file, options, Reserve(budget_), options_.sampling,
+                                         [](Bytes, Bytes) { return false; });
+  lock.lock();
+  if (planned.status().code() != StatusCode::kResourceExhausted) return {};
+  return unsupported("{} does not fit, even where no other model is loaded: {}", entry.file.name,
+                     planned.status().message());
 }
 
 // Until others have gone.
@@ -386,6 +443,7 @@ void Models::finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,
   if (status.ok()) {
     entry.model = std::move(*loaded);
     entry.state = ModelState::kReady;
+    was_ready_ = true;
     entry.error.clear();
     entry.last_used = Clock::now();
     for (std::size_t i = 0; i < waiting.size(); ++i) leases.push_back(lease(entry));
@@ -419,12 +477,16 @@ void Models::unload_now(std::unique_lock<std::mutex>& lock, Entry& entry) {
   entry.state = ModelState::kUnloading;
   std::shared_ptr<ServedModel> model = std::move(entry.model);
   lock.unlock();
+  // Who asked for its status may hold it for a moment, and its memory with it.
+  while (model.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   model.reset();
   if (options_.log) options_.log(fmt::format("unloaded {}", entry.file.name));
   lock.lock();
-  entry.unwanted = entry.yields = false;
+  entry.yields = false;
+  const bool wanted = !entry.waiting.empty();
+  forget(entry);
+  if (wanted) entry.state = ModelState::kWaiting;
   for (const auto& each : entries_) each->has_no_room = false;
-  entry.state = entry.waiting.empty() ? ModelState::kUnloaded : ModelState::kWaiting;
 }
 
 }  // namespace strata::serve

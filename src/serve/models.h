@@ -42,8 +42,9 @@ std::string_view to_string(ModelState state);
 struct ModelStatus {
   ModelFile file;
   ModelState state = ModelState::kUnloaded;
-  std::shared_ptr<ServedModel> model;  // while it is ready
+  std::shared_ptr<ServedModel> model;  // while it is ready; not to be kept, as it waits to go
   std::int32_t requests = 0;           // that use it or wait for it
+  std::int32_t waiting = 0;            // of these, that wait for it
   KeepAlive expires_in{0};             // negative: never
   std::string error;                   // why it could not be loaded the last time
 };
@@ -77,7 +78,9 @@ class Models {
   ~Models();
 
   // Calls `done` at once where the model is ready or unknown, else from the thread that loads. An
-  // empty name is the only model there is. `keep_alive` holds from this request on.
+  // empty name is the only model that the server was started with. `keep_alive` holds until another
+  // is given, or the model goes. As many may
+  // wait for a model as may wait in its queue; more are refused.
   void acquire(const std::string& name, std::optional<KeepAlive> keep_alive, const Done& done,
                Ticket ticket = 0);
   // As acquire(), also for models that only options.find knows.
@@ -88,8 +91,8 @@ class Models {
   // `done` was called or is about to be.
   bool give_up(Ticket ticket);
   // Unloads when the last request that uses it ends, or at once where there is none; those that
-  // come meanwhile wait until it is loaded again. kNotFound where no model is called so, or it is
-  // not loaded.
+  // come meanwhile wait until it is loaded again. kNotFound where no model has exactly this name,
+  // or it is neither loaded nor loading.
   Status unload(const std::string& name);
 
   std::vector<ModelStatus> list() const;
@@ -97,7 +100,7 @@ class Models {
   std::optional<ModelStatus> find(const std::string& name) const;
   // Of a name that means no model, or several.
   Refusal unknown(const std::string& name) const;
-  // Whether a model is loading and none is ready.
+  // Whether no model has been ready yet, and one is loading.
   bool starting() const;
 
  private:
@@ -121,8 +124,10 @@ class Models {
     bool has_no_room = false;  // as long as no other model goes
   };
 
-  Entry* entry_named(const std::string& name);
-  const Entry* entry_named(const std::string& name) const;
+  // By its name, or that without ":latest".
+  Entry* entry_called(const std::string& name) const;
+  // Also by how its name begins.
+  Entry* entry_named(const std::string& name) const;
   ModelStatus status_of(const Entry& entry) const;
   std::string describe_memory(const Entry& entry) const;
   std::shared_ptr<ModelLease> lease(Entry& entry);
@@ -136,12 +141,17 @@ class Models {
   bool yielding() const;
   void stop_yielding(std::unique_lock<std::mutex>& lock);
   Clock::time_point next_expiry() const;
+  Result<std::unique_ptr<ServedModel>> try_loading(std::unique_lock<std::mutex>& lock,
+                                                   const Entry& entry);
   void load_now(std::unique_lock<std::mutex>& lock, Entry& entry);
   void unload_now(std::unique_lock<std::mutex>& lock, Entry& entry);
-  Entry* least_recently_used(bool idle);
+  static bool is_idle(const Entry& entry) { return entry.users == 0; }
+  static bool goes_on(const Entry& entry) { return !entry.yields; }
+  Entry* least_recently_used(bool (*allowed)(const Entry&));
+  Status fits_alone(std::unique_lock<std::mutex>& lock, const Entry& entry);
   Bytes memory_to_come() const;
   void wait_for_room(std::unique_lock<std::mutex>& lock, Entry& entry);
-  static void forget(Entry& entry);
+  void forget(Entry& entry);
   void finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,
                       Result<std::unique_ptr<ServedModel>> loaded);
 
@@ -151,6 +161,7 @@ class Models {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<std::unique_ptr<Entry>> entries_;
+  bool was_ready_ = false;         // any of them, once
   std::atomic<bool> stop_{false};  // set under the mutex
   std::atomic<Ticket> tickets_{0};
   std::thread thread_;

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <future>
+#include <map>
 
 #include "tests/shared_data.h"
 
@@ -123,6 +125,41 @@ TEST_F(ModelsTest, AreLoadedOnceForAllWhoWait) {
   EXPECT_LT(models.find("alpha")->expires_in, KeepAlive(0));
 }
 
+TEST_F(ModelsTest, StayAsLongAsTheLastThatSaidSo) {
+  Models models(options());
+  const auto expiry = [&] { return models.find("alpha")->expires_in; };
+  EXPECT_TRUE(acquire(models, "alpha", std::chrono::hours(1)).ok());
+  EXPECT_GT(expiry(), std::chrono::minutes(59));
+  EXPECT_TRUE(acquire(models, "alpha").ok());
+  EXPECT_GT(expiry(), std::chrono::minutes(59)) << "who says nothing changes nothing";
+  EXPECT_TRUE(acquire(models, "alpha", std::chrono::hours(24 * 365 * 1000)).ok());
+  EXPECT_LT(expiry(), KeepAlive(0)) << "for ever";
+  ASSERT_TRUE(models.unload("alpha").ok());
+  ASSERT_TRUE(eventually([&] { return state_of(models, "alpha") == ModelState::kUnloaded; }));
+  const auto lease = acquire(models, "alpha", std::chrono::hours(1));
+  EXPECT_EQ(expiry(), std::chrono::hours(1)) << "no time passes in use";
+}
+
+TEST_F(ModelsTest, AreStartingUntilOneWasReady) {
+  Models models(options());
+  EXPECT_TRUE(acquire(models, "alpha", KeepAlive(0)).ok());
+  ASSERT_TRUE(eventually([&] { return state_of(models, "alpha") == ModelState::kUnloaded; }));
+  Waiting next = ask(models, "alpha");
+  while (!is_there(next)) EXPECT_FALSE(models.starting());
+}
+
+TEST_F(ModelsTest, GoOnlyWhenNobodyLooksAtThem) {
+  Models models(options());
+  EXPECT_TRUE(acquire(models, "alpha").ok());
+  std::optional<ModelStatus> status = models.find("alpha");
+  ASSERT_TRUE(models.unload("alpha").ok());
+  ASSERT_TRUE(eventually([&] { return !models.find("alpha")->model; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(state_of(models, "alpha"), ModelState::kUnloading);
+  status.reset();
+  EXPECT_TRUE(eventually([&] { return state_of(models, "alpha") == ModelState::kUnloaded; }));
+}
+
 TEST_F(ModelsTest, GoWhenNobodyAsksForThem) {
   Models models(options());
   auto lease = acquire(models, "alpha", KeepAlive(0));
@@ -141,6 +178,7 @@ TEST_F(ModelsTest, GoOnDemandBehindTheirLastRequest) {
   Waiting next = ask(models, "alpha");
   EXPECT_FALSE(is_there(next));
   EXPECT_EQ(models.unload("gamma").code(), StatusCode::kNotFound);
+  EXPECT_EQ(models.unload("alph").code(), StatusCode::kNotFound) << "not its whole name";
   EXPECT_NE(models.unload("beta").message().find("is not loaded"), std::string::npos);
   EXPECT_EQ((*lease)->model().file().name, "Alpha");
   *lease = nullptr;
@@ -167,10 +205,13 @@ Bytes room_for_one() {
 // More models than there is room for, and Alpha is in use.
 class CrowdedModelsTest : public ModelsTest {
  protected:
+  static constexpr std::size_t kQueue = 4;
+
   void start(std::chrono::milliseconds patience, const std::vector<ModelFile>& more = {}) {
     ModelsOptions crowded = options(room_for_one());
     crowded.files.insert(crowded.files.end(), more.begin(), more.end());
     crowded.patience = patience;
+    crowded.engine.queue = kQueue;
     models_ = std::make_unique<Models>(crowded);
     const auto lease = acquire(*models_, "alpha");
     ASSERT_TRUE(lease.ok()) << lease.status().message;
@@ -252,6 +293,62 @@ TEST_F(CrowdedModelsTest, GoOnWaitingWhenOneOfManyGivesUp) {
   EXPECT_TRUE(third.get().ok());
 }
 
+TEST_F(ModelsTest, AreNotUnloadedForOneThatNeverFits) {
+  ModelsOptions small = options(room_for_one() - 15 * kMiB);
+  small.files.push_back(file("large", reference_path("gpt-oss") + ".gguf"));
+  small.patience = std::chrono::milliseconds(0);
+  Models models(small);
+  const auto lease = acquire(models, "alpha");
+  ASSERT_TRUE(lease.ok()) << lease.status().message;
+  Waiting waiting = ask(models, "large");
+  ASSERT_TRUE(eventually([&] { return is_there(waiting); }));
+  const auto refused = waiting.get();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.status().message, HasSubstr("even where no other model is loaded"));
+  EXPECT_EQ(state_of(models, "alpha"), ModelState::kReady);
+  EXPECT_TRUE(acquire(models, "alpha").ok());
+}
+
+// Where several fit, the one in use for long must not be all that another waits for.
+TEST_F(ModelsTest, InUseYieldOneAfterTheOther) {
+  ModelsOptions room = options(3 * room_for_one());
+  room.files.clear();
+  for (int i = 0; i < 32; ++i)
+    room.files.push_back(file(fmt::format("m{}.", i), reference_path("llama") + ".gguf"));
+  room.patience = std::chrono::milliseconds(1);
+  Models models(room);
+  std::map<std::string, Lease> leases;
+  Waiting waiting;
+  for (const ModelFile& each : room.files) {
+    waiting = ask(models, each.name);
+    ASSERT_TRUE(eventually(
+        [&] { return is_there(waiting) || state_of(models, each.name) == ModelState::kWaiting; }));
+    if (!is_there(waiting)) break;
+    leases[each.name] = std::move(waiting.get()).value();
+  }
+  ASSERT_GE(leases.size(), 2u);
+  ASSERT_LT(leases.size(), room.files.size());
+  for (const auto& [name, lease] : leases)
+    ASSERT_TRUE(eventually([&] { return !is_there(ask(models, name)); })) << name;
+  leases.clear();
+  EXPECT_TRUE(waiting.get().ok());
+}
+
+TEST_F(CrowdedModelsTest, LetNoMoreWaitThanAQueueHolds) {
+  start(std::chrono::hours(1));
+  const Models::Ticket ticket = models_->new_ticket();
+  const Waiting first = ask(*models_, "beta", ticket), second = ask(*models_, "beta");
+  for (std::size_t i = 2; i < kQueue; ++i) EXPECT_FALSE(is_there(ask(*models_, "beta")));
+  const auto refused = ask(*models_, "beta").get();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_TRUE(refused.status().is_overload());
+  EXPECT_THAT(refused.status().message, HasSubstr("wait for the model beta:latest already"));
+  EXPECT_EQ(models_->find("beta")->waiting, kQueue);
+  EXPECT_TRUE(models_->give_up(ticket));
+  EXPECT_FALSE(is_there(ask(*models_, "beta")));
+  first_ = nullptr;
+}
+
 TEST_F(CrowdedModelsTest, ThatCannotBeLoadedAfterAllHoldUpNobody) {
   const std::string path = ::testing::TempDir() + "model_that_goes.gguf";
   std::filesystem::copy_file(reference_path("llama") + ".gguf", path,
@@ -301,6 +398,25 @@ TEST_F(ModelsTest, OfTheCachesAreLoadedByName) {
   EXPECT_EQ(acquire(models, "cached").status().http_status, 404);  // only load() looks there
   EXPECT_TRUE(load("cached").ok());
   EXPECT_TRUE(acquire(models, "cached").ok());
+  EXPECT_TRUE(load("alp").ok()) << "that nobody has exactly";
+}
+
+TEST_F(ModelsTest, OfTheCachesAreNotTakenForThoseWhoseNamesBeginSo) {
+  ModelsOptions with_caches = options();
+  with_caches.files = {file("tiny-chat-v2", reference_path("llama") + ".gguf")};
+  with_caches.find = [](const std::string&) -> Result<ModelFile> {
+    return file("tiny-chat", reference_path("qwen3") + ".gguf");
+  };
+  Models models(with_caches);
+  EXPECT_TRUE(acquire(models, "tiny-chat").ok());
+  EXPECT_EQ(state_of(models, "tiny-chat-v2"), ModelState::kReady);
+  std::promise<std::string> loaded;
+  models.load("tiny-chat", [&](const Answer<Lease>& answer) {
+    loaded.set_value(answer.ok() ? (*answer)->model().file().path : answer.status().message);
+  });
+  EXPECT_THAT(loaded.get_future().get(), HasSubstr("qwen3"));
+  EXPECT_EQ(models.find("tiny-chat")->file.name, "tiny-chat");
+  EXPECT_TRUE(acquire(models, "").ok()) << "the one that the server was started with";
 }
 
 TEST_F(ModelsTest, EndOnlyBehindTheirLeases) {

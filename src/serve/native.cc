@@ -18,21 +18,22 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr Bytes kMostText = 4 * kMiB;  // to tokenize at once; takes some 60 times as much
-
 void health(Service& service, const Router::Call& call) {
   const bool starting = service.models().starting();
   call.exchange->respond(json_response(json::object{{"status", starting ? "loading model" : "ok"}},
                                        starting ? 503 : 200));
 }
 
-// One metric of every model that is ready.
+// One metric of every model that is ready or that requests wait for.
 class ModelMetrics {
  public:
   explicit ModelMetrics(const std::vector<ModelStatus>& models) {
-    for (const ModelStatus& status : models)
-      if (status.model)
-        all_.push_back({model_label(status.file.name), status.model->engine().stats()});
+    for (const ModelStatus& status : models) {
+      if (!status.model && status.waiting == 0) continue;
+      EngineStats stats = status.model ? status.model->engine().stats() : EngineStats();
+      stats.waiting += status.waiting;
+      all_.push_back({model_label(status.file.name), std::move(stats)});
+    }
   }
 
   template <typename Value>
@@ -61,7 +62,7 @@ std::string engine_metrics(const std::vector<ModelStatus>& models) {
   using Stats = const EngineStats&;
   all.add("vllm:num_requests_running", "gauge", "Sequences being computed.",
           [](Stats s) { return s.running; });
-  all.add("vllm:num_requests_waiting", "gauge", "Sequences that wait.",
+  all.add("vllm:num_requests_waiting", "gauge", "Sequences that wait, also for their model.",
           [](Stats s) { return s.waiting; });
   all.add("vllm:kv_cache_usage_perc", "gauge", "Share of the cache's blocks in use, 0 to 1.",
           [](Stats s) { return share_of(s.used_blocks, s.blocks); });
@@ -169,8 +170,8 @@ json::array tokens_json(const std::vector<TokenId>& tokens) {
 Answer<json::object> tokenize(const ServedModel& model, Fields& fields) {
   STRATA_ASSIGN(const auto content, fields.text("content"));
   if (!content) return fields.wrong("content", "is missing");
-  if (static_cast<Bytes>(content->size()) > kMostText)
-    return fields.wrong("content", fmt::format("is longer than {} bytes", kMostText));
+  if (static_cast<Bytes>(content->size()) > model.most_text())
+    return fields.wrong("content", fmt::format("is longer than {} bytes", model.most_text()));
   STRATA_ASSIGN(const auto special, fields.boolean("add_special"));
   STRATA_ASSIGN(const auto parse, fields.boolean("parse_special"));
   const bool add = special.value_or(false);

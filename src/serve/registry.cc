@@ -86,6 +86,7 @@ void loaded(Service& service, const Router::Call& call) {
 void queue_stats(Service& service, const Router::Call& call) {
   std::int64_t running = 0, waiting = 0;
   for (const ModelStatus& status : service.models().list()) {
+    waiting += status.waiting;
     if (!status.model) continue;
     const EngineStats stats = status.model->engine().stats();
     running += stats.running;

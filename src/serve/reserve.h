@@ -28,6 +28,8 @@ class Reserve {
     limits.text_bytes = std::min<Bytes>(limits.text_bytes, part_ / 16);
     return limits;
   }
+  // Text that becomes tokens at once, which takes some 60 times as much.
+  Bytes tokenized() const { return std::min(part_ / 60, 4 * kMiB); }
   // Of the grammars of one model.
   Bytes grammars() const { return part_; }
 

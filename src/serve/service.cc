@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 namespace strata::serve {
 namespace {
@@ -145,25 +147,41 @@ void Service::answer(std::vector<Generation> generations, AnswerForm form, Excha
 void Service::acquire(const std::string& name, std::optional<KeepAlive> keep_alive,
                       const ExchangePtr& exchange, const Models::Done& done,
                       std::function<void()> gone) {
-  wait_while_connected(exchange, std::move(gone), [&](Models::Ticket ticket) {
-    models_.acquire(name, keep_alive, done, ticket);
-  });
+  wait_while_connected(exchange, done, std::move(gone),
+                       [&](const Models::Done& then, Models::Ticket ticket) {
+                         models_.acquire(name, keep_alive, then, ticket);
+                       });
 }
 
 void Service::load(const std::string& name, const ExchangePtr& exchange, const Models::Done& done) {
-  wait_while_connected(exchange, {},
-                       [&](Models::Ticket ticket) { models_.load(name, done, ticket); });
+  wait_while_connected(exchange, done, {}, [&](const Models::Done& then, Models::Ticket ticket) {
+    models_.load(name, then, ticket);
+  });
 }
 
-void Service::wait_while_connected(const ExchangePtr& exchange, std::function<void()> gone,
-                                   const std::function<void(Models::Ticket)>& ask) {
+// What waited goes on on a thread for handlers: the one that loads has other models to load.
+void Service::wait_while_connected(
+    const ExchangePtr& exchange, const Models::Done& done, std::function<void()> gone,
+    const std::function<void(const Models::Done&, Models::Ticket)>& ask) {
   const Models::Ticket ticket = models_.new_ticket();
-  const auto give_up = [this, ticket, gone = std::move(gone)] {
-    if (models_.give_up(ticket) && gone) gone();
+  const auto open =
+      std::make_shared<std::atomic<bool>>(true);  // neither `done` nor `gone` was called
+  const auto give_up = [this, ticket, open, gone = std::move(gone)] {
+    (void)models_.give_up(ticket);
+    if (open->exchange(false) && gone) gone();
   };
   // Before it asks, as an answer on its way has a callback of its own.
   exchange->on_disconnect(give_up);
-  ask(ticket);
+  const auto call = [open, done](const Answer<std::shared_ptr<ModelLease>>& leased) {
+    if (open->exchange(false)) done(leased);
+  };
+  ask(
+      [call, exchange,
+       asking = std::this_thread::get_id()](Answer<std::shared_ptr<ModelLease>> leased) {
+        if (std::this_thread::get_id() == asking) return call(leased);
+        exchange->resume([call, leased = std::move(leased)] { call(leased); });
+      },
+      ticket);
   if (exchange->closed()) give_up();  // perhaps before it was waiting
 }
 
@@ -195,6 +213,19 @@ std::string Router::methods(std::string_view path) const {
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
+const Router::RefusalForm* Router::form_of(std::string_view path) const {
+  const auto found = std::ranges::find_if(
+      refusals_, [&](const auto& each) { return path.starts_with(each.first); });
+  return found != refusals_.end() ? &found->second : nullptr;
+}
+
+std::optional<std::string> Router::error_body(const std::string& path,
+                                              const std::string& message) const {
+  const RefusalForm* const form = form_of(path);
+  if (form == nullptr) return std::nullopt;
+  return (*form)(Refusal(500, "server_error", message)).body;
+}
+
 void Router::handle(http::HttpRequest request, ExchangePtr exchange) const {
   bool known = false;
   for (const Route& route : routes_) {
@@ -208,11 +239,10 @@ void Router::handle(http::HttpRequest request, ExchangePtr exchange) const {
   const Refusal refusal = known ? Refusal(405, "invalid_request_error",
                                           fmt::format("this path takes {}", methods(request.path)))
                                 : Refusal(404, "not_found_error", "there is nothing at this path");
-  const auto form = std::ranges::find_if(
-      refusals_, [&](const auto& each) { return request.path.starts_with(each.first); });
+  const RefusalForm* const form = form_of(request.path);
   http::HttpResponse response =
-      form != refusals_.end()
-          ? form->second(refusal)
+      form != nullptr
+          ? (*form)(refusal)
           : http::error_response(refusal.http_status, refusal.type,
                                  known ? "method_not_allowed" : "not_found", refusal.message);
   if (known) response.headers.emplace_back("Allow", methods(request.path));

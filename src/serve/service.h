@@ -59,8 +59,9 @@ class Service {
   void answer(std::vector<Generation> generations, AnswerForm form, ExchangePtr exchange);
 
  private:
-  void wait_while_connected(const ExchangePtr& exchange, std::function<void()> gone,
-                            const std::function<void(Models::Ticket)>& ask);
+  void wait_while_connected(const ExchangePtr& exchange, const Models::Done& done,
+                            std::function<void()> gone,
+                            const std::function<void(const Models::Done&, Models::Ticket)>& ask);
 
   const ServiceFacts facts_;
   ServerMetrics metrics_;
@@ -87,6 +88,8 @@ class Router {
   }
   // 404 for unknown paths, 405 where only the method is.
   void handle(http::HttpRequest request, ExchangePtr exchange) const;
+  // For http::ServerOptions.
+  std::optional<std::string> error_body(const std::string& path, const std::string& message) const;
   // Those that a path takes, with commas between them.
   std::string methods(std::string_view path) const;
 
@@ -98,8 +101,11 @@ class Router {
     // What "*" stands for; nothing where the path is another.
     std::optional<std::string_view> rest_of(std::string_view wanted) const;
   };
+  using RefusalForm = std::function<http::HttpResponse(const Refusal&)>;
+  const RefusalForm* form_of(std::string_view path) const;
+
   std::vector<Route> routes_;
-  std::vector<std::pair<std::string, std::function<http::HttpResponse(const Refusal&)>>> refusals_;
+  std::vector<std::pair<std::string, RefusalForm>> refusals_;
 };
 
 // A dialect adds its routes.

@@ -93,12 +93,19 @@ bool Connection::conclude(const HttpResponse& response) {
   return mark_dirty();
 }
 
-void Connection::refuse(const HttpResponse& refusal, bool keep_alive) {
+void Connection::refuse(HttpResponse refusal, bool keep_alive) {
   ++server_.refused;
   keep_open_ = keep_alive;
+  if (parser_) path_ = parser_->incoming().request.path;
   parser_.reset();
+  put_in_form(refusal);
   answer(refusal);
   pump();
+}
+
+void Connection::put_in_form(HttpResponse& error) const {
+  if (error.error.empty() || !server_.options.error_body) return;
+  if (auto body = server_.options.error_body(path_, error.error)) error.body = std::move(*body);
 }
 
 void Connection::open_stream(StreamStart start) {
@@ -143,6 +150,9 @@ bool Connection::apply(Command& command) {
     if (handling) open_stream(std::move(*start));
   } else if (const auto* chunk = std::get_if<std::string>(&command.what)) {
     return append(*chunk, false);
+  } else if (auto* resume = std::get_if<Resume>(&command.what)) {
+    server_.pool.push([charge = charge_, task = std::move(resume->task)] { task(); });
+    return false;
   } else if (std::holds_alternative<Finish>(command.what)) {
     return append({}, true);
   } else {
@@ -154,9 +164,12 @@ bool Connection::apply(Command& command) {
 // Without its last chunk, the client sees that the stream is not whole; where there are no chunks,
 // only a reset says so.
 void Connection::abandon() {
-  if (phase_ == Phase::kHandling)
-    return answer(error_response(500, "server_error", "unanswered",
-                                 "the server failed to answer this request"));
+  if (phase_ == Phase::kHandling) {
+    HttpResponse error = error_response(500, "server_error", "unanswered",
+                                        "the server failed to answer this request");
+    put_in_form(error);
+    return answer(error);
+  }
   pump();
   ErrorCode ignored;
   if (!chunked_) socket_.set_option(asio::socket_base::linger(true, 0), ignored);
@@ -164,7 +177,7 @@ void Connection::abandon() {
 }
 
 void Connection::end_answer() {
-  server_.buffered -= std::exchange(charged_, 0);
+  charge_.reset();
   cors_.clear();
   stream_ = {};
   standby_.reset();

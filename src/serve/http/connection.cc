@@ -36,7 +36,10 @@ void ServerState::note_if_drained() const {
 }
 
 Connection::Connection(ServerState& server, Socket socket)
-    : server_(server), socket_(std::move(socket)), timer_(socket_.get_executor()) {
+    : server_(server),
+      socket_(std::move(socket)),
+      timer_(socket_.get_executor()),
+      ahead_(server.buffered) {
   ErrorCode ignored;
   socket_.non_blocking(true, ignored);
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
@@ -62,7 +65,6 @@ void Connection::start_refusing(const HttpResponse& refusal) {
 }
 
 void Connection::spawn_read_loop() {
-  reading_ = true;
   asio::co_spawn(
       socket_.get_executor(), [self = shared_from_this()] { return self->read_loop(); },
       [self = shared_from_this()](const std::exception_ptr& error) {
@@ -72,7 +74,7 @@ void Connection::spawn_read_loop() {
 
 // Reads while a request is answered too, so that a client that goes is noticed at once.
 asio::awaitable<void, Executor> Connection::read_loop() {
-  while (phase_ != Phase::kClosed && in_.size() <= server_.options.max_header_bytes) {
+  while (phase_ != Phase::kClosed) {
     ErrorCode error;
     co_await socket_.async_wait(Socket::wait_read, asio::redirect_error(kAwait, error));
     if (phase_ == Phase::kClosed) co_return;
@@ -80,8 +82,9 @@ asio::awaitable<void, Executor> Connection::read_loop() {
     if (error == asio::error::would_block || error == asio::error::interrupted) continue;
     if (error) co_return drop();
     receive({server_.received.data(), bytes});
+    // Not to read on would be not to notice that it goes.
+    if (!charge_ahead()) co_return drop();
   }
-  reading_ = false;
 }
 
 asio::awaitable<void, Executor> Connection::watch() {
@@ -201,6 +204,7 @@ void Connection::consume(std::string_view bytes) {
 void Connection::on_head() {
   IncomingRequest& incoming = parser_->incoming();
   incoming.request.peer = peer_;
+  path_ = incoming.request.path;
   is_http11_ = incoming.is_http11;
   is_head_ = incoming.is_head;
   keep_open_ = incoming.keep_alive && !server_.stopping;
@@ -213,10 +217,17 @@ void Connection::on_head() {
     refuse(*answer, keep_open_ && whole);
 }
 
+// False where it is too much.
+bool Connection::charge_ahead() {
+  ahead_.set(static_cast<Bytes>(in_.size()));
+  return static_cast<Bytes>(in_.size()) <= server_.options.max_ahead_bytes &&
+         (in_.empty() || server_.buffered <= server_.options.max_buffered_bytes);
+}
+
 // Counts what has come of the body against what all bodies may take together.
 void Connection::charge_body() {
-  const auto bytes = static_cast<Bytes>(parser_->incoming().request.body.size());
-  server_.buffered += bytes - std::exchange(charged_, bytes);
+  if (!charge_) charge_ = std::make_shared<BodyCharge>(server_.buffered);
+  charge_->set(static_cast<Bytes>(parser_->incoming().request.body.size()));
   if (server_.buffered > server_.options.max_buffered_bytes)
     refuse(overload_response("too_many_bytes", "the requests that are served take all the room"),
            false);
@@ -231,7 +242,7 @@ void Connection::dispatch() {
   channel_->connection = this;
   enter(Phase::kHandling);
   auto exchange = std::make_shared<Exchange>(channel_);
-  auto task = [&server = server_, request = std::move(request),
+  auto task = [&server = server_, charge = charge_, request = std::move(request),
                exchange = std::move(exchange)]() mutable {
     try {
       if (!exchange->closed()) server.handler(std::move(request), std::move(exchange));
@@ -253,8 +264,8 @@ void Connection::resume() {
   if (takes_bytes() && !in_.empty()) {
     const std::string held = std::exchange(in_, {});
     consume(held);
+    (void)charge_ahead();
   }
-  if (!reading_ && phase_ != Phase::kClosed) spawn_read_loop();
 }
 
 void Connection::retire() {
@@ -290,7 +301,7 @@ void Connection::drop() {
   ErrorCode ignored;
   socket_.close(ignored);
   timer_.cancel();
-  server_.buffered -= std::exchange(charged_, 0);
+  charge_.reset();
   server_.open.erase(self);
   if (crowded_out_) --server_.refusing;
   server_.connections = server_.open.size();

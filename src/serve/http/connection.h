@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "serve/http/access.h"
@@ -47,7 +48,6 @@ struct ServerState {
   std::unordered_set<std::shared_ptr<Connection>> open;
   std::function<void()> on_drained;
   std::vector<char> received;  // what one read brought, for all connections
-  Bytes buffered = 0;          // bodies of unanswered requests
   std::size_t refusing = 0;    // open connections that got no place
   bool stopping = false;       // requests that come are refused
   StopReport ended;            // since then
@@ -55,11 +55,27 @@ struct ServerState {
   // Calls on_drained where the server stops and no connection is busy.
   void note_if_drained() const;
 
+  std::atomic<Bytes> buffered{0};  // bodies of unanswered requests, and of those still read
   std::atomic<std::size_t> connections{0};
   std::atomic<std::uint64_t> requests{0};
   std::atomic<std::uint64_t> refused{0};
   std::atomic<std::uint64_t> disconnected{0};
   std::atomic<std::uint64_t> slow{0};
+};
+
+// A body's part of ServerState::buffered, which whoever works on the body holds.
+class BodyCharge {
+ public:
+  explicit BodyCharge(std::atomic<Bytes>& all) : all_(all) {}
+  ~BodyCharge() { all_ -= bytes_; }
+  BodyCharge(const BodyCharge&) = delete;
+  BodyCharge& operator=(const BodyCharge&) = delete;
+
+  void set(Bytes bytes) { all_ += bytes - std::exchange(bytes_, bytes); }
+
+ private:
+  std::atomic<Bytes>& all_;
+  Bytes bytes_ = 0;
 };
 
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -107,12 +123,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void consume(std::string_view bytes);
   void on_head();
   void charge_body();
+  bool charge_ahead();
   void dispatch();
   void resume();
   bool takes_bytes() const { return phase_ <= Phase::kBody && unsent() == 0; }
 
   // An answer's way out.
-  void refuse(const HttpResponse& refusal, bool keep_alive);
+  void refuse(HttpResponse refusal, bool keep_alive);
+  void put_in_form(HttpResponse& error) const;
   void answer(const HttpResponse& response);
   bool conclude(const HttpResponse& response);
   void open_stream(StreamStart start);
@@ -135,19 +153,20 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Phase phase_ = Phase::kIdle;
   Clock::time_point phase_start_ = Clock::now();
   Clock::time_point last_sent_;  // a byte, or the last time there was none to send
-  bool reading_ = false;
   bool consuming_ = false;
   bool dirty_ = false;
   bool blocked_ = false;  // the socket takes no more bytes
   bool crowded_out_ = false;
 
-  std::string in_;  // received, not parsed yet
+  std::string in_;    // received, not parsed yet
+  BodyCharge ahead_;  // of that
   std::unique_ptr<RequestParser> parser_;
   bool checked_ = false;  // the request's head was
-  Bytes charged_ = 0;     // of ServerState::buffered
+  std::shared_ptr<BodyCharge> charge_;
 
   // Of the request that is answered.
   std::shared_ptr<Channel> channel_;
+  std::string path_;
   Fields cors_;
   bool is_head_ = false;
   bool is_http11_ = true;

@@ -16,6 +16,10 @@ void Exchange::stand_by(Standby standby) {
   if (!closed()) channel_->loop()->send(Command{channel_, std::move(standby)});
 }
 
+void Exchange::resume(std::function<void()> task) {
+  if (!closed()) channel_->loop()->send(Command{channel_, Resume{std::move(task)}});
+}
+
 void Exchange::respond(HttpResponse response) {
   if (!closed()) channel_->loop()->send(Command{channel_, std::move(response)});
 }
@@ -37,6 +41,7 @@ void Exchange::on_disconnect(std::function<void()> callback) {
 }
 
 bool Exchange::closed() const { return channel_->closed(); }
+bool Exchange::lost() const { return channel_->lost(); }
 
 EventBatch::EventBatch() : block_(std::make_unique<EventBlock>()) {}
 EventBatch::~EventBatch() = default;
@@ -76,8 +81,8 @@ void Channel::close(bool lost) {
   {
     const std::lock_guard lock(mutex_);
     connection = nullptr;
+    lost_.store(lost, std::memory_order_relaxed);
     closed_.store(true, std::memory_order_release);
-    lost_ = lost;
     callback.swap(callback_);
   }
   if (lost && callback) callback();

@@ -49,6 +49,10 @@ class Exchange {
   // For a request that may wait long. REQUIRES: before everything else.
   void stand_by(Standby standby);
 
+  // Calls `task` on one of the threads for handlers, to go on with what waited. Destroys it
+  // uncalled where the client goes before.
+  void resume(std::function<void()> task);
+
   // The whole answer, or the error that ends an open stream. REQUIRES: neither respond() nor
   // finish() came before.
   void respond(HttpResponse response);
@@ -66,6 +70,8 @@ class Exchange {
 
   // Whether there is nobody to answer: the client is gone or the answer is complete.
   bool closed() const;
+  // Whether the client was gone before that.
+  bool lost() const;
 
  private:
   friend class EventBatch;

@@ -87,6 +87,53 @@ TEST(Limits, BodiesTogether) {
   EXPECT_EQ(third.read().status, 200);
 }
 
+TEST(Limits, BodiesCountAsLongAsSomebodyReadsThem) {
+  ServerOptions options;
+  options.max_buffered_bytes = 1000;
+  options.workers = 1;
+  std::promise<void> go_on;
+  const std::shared_future<void> hold = go_on.get_future().share();
+  std::atomic<int> handled = 0;
+  const auto server = start_test_server(
+      [&](const HttpRequest&, const std::shared_ptr<Exchange>& exchange) {
+        ++handled;
+        hold.wait();
+        exchange->respond({});
+      },
+      options);
+  for (int i = 0; i < 2; ++i) {  // one is read, the other waits for that, and both clients go
+    TestClient client(server->port());
+    client.send(post("/", std::string(450, 'x')));
+    ASSERT_TRUE(eventually([&] { return server->stats().requests == i + 1u; }));
+  }
+  ASSERT_TRUE(eventually([&] { return server->stats().disconnected == 2; }));
+  TestClient third(server->port());
+  EXPECT_EQ(third.ask(post("/", std::string(450, 'x'))).status, 503);
+  go_on.set_value();
+  EXPECT_TRUE(eventually([&] {
+    TestClient client(server->port());
+    return client.ask(post("/", std::string(450, 'x'))).status == 200;
+  }));
+  EXPECT_GE(handled, 2);
+}
+
+TEST(Limits, WhatIsSentBehindARequest) {
+  ServerOptions options;
+  options.max_ahead_bytes = 1000;
+  Holder holder;
+  const auto server = start_test_server(holder.handler(), options);
+  TestClient client(server->port());
+  client.send(get("/"));
+  ASSERT_TRUE(eventually([&] { return holder.held() == 1; }));
+  for (int i = 0; i < 10; ++i) client.send(get("/"));
+  EXPECT_EQ(server->stats().disconnected, 0u);
+  std::string many;
+  while (many.size() < 2000) many += get("/");
+  client.send(many);
+  EXPECT_TRUE(eventually([&] { return server->stats().disconnected == 1; }));
+  holder.answer();
+}
+
 TEST(Limits, Connections) {
   ServerOptions options;
   options.max_connections = 2;

@@ -21,10 +21,13 @@ class Connection;
 
 struct Finish {};
 struct Abandon {};  // nobody is left who could answer
+struct Resume {
+  std::function<void()> task;
+};
 
 struct Command {
   std::shared_ptr<Channel> channel;
-  std::variant<Standby, HttpResponse, StreamStart, std::string, Finish, Abandon> what;
+  std::variant<Standby, HttpResponse, StreamStart, std::string, Finish, Abandon, Resume> what;
 };
 
 // What an EventBatch collects. `bytes` holds the chunks one after the other.
@@ -86,6 +89,7 @@ class Channel {
 
   const std::shared_ptr<Loop>& loop() const { return loop_; }
   bool closed() const { return closed_.load(std::memory_order_acquire); }
+  bool lost() const { return closed() && lost_.load(std::memory_order_relaxed); }
   void on_disconnect(std::function<void()> callback);
 
   // The answer is complete, or its client is gone. REQUIRES: the loop's thread.
@@ -101,7 +105,7 @@ class Channel {
   std::atomic<bool> closed_{false};
   std::mutex mutex_;
   std::function<void()> callback_;
-  bool lost_ = false;
+  std::atomic<bool> lost_{false};
 };
 
 }  // namespace strata::http

@@ -34,8 +34,9 @@ HttpResponse error_response(int status, std::string_view type, std::string_view 
                             std::string_view message) {
   HttpResponse response;
   response.status = status;
+  response.error = replace_invalid_utf8(message);
   response.body = boost::json::serialize(
-      boost::json::object{{"error", boost::json::object{{"message", replace_invalid_utf8(message)},
+      boost::json::object{{"error", boost::json::object{{"message", response.error},
                                                         {"type", std::string(type)},
                                                         {"code", std::string(code)}}}});
   return response;

@@ -32,6 +32,7 @@ struct HttpResponse {
   Fields headers;  // besides Content-Type, Content-Length and those of the connection
   std::string body;
   std::string content_type = "application/json";
+  std::string error = {};  // the message of error_response()
 };
 
 // {"error": {"message": ..., "type": ..., "code": ...}}. Bytes of `message` that are not UTF-8 are

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,9 @@ struct ServerOptions {
 
   // Beyond these a client gets 413, 431 or 503.
   Bytes max_body_bytes = 32 * kMiB;
-  Bytes max_header_bytes = 64 * kKiB;     // request line and headers together
+  Bytes max_header_bytes = 64 * kKiB;  // request line and headers together
+  Bytes max_ahead_bytes =
+      kMiB;  // behind a request that is not answered yet; more end the connection
   Bytes max_buffered_bytes = 256 * kMiB;  // bodies of all unanswered requests together
   std::size_t max_connections = 1024;
   std::size_t max_queued = 256;  // requests that wait for a worker
@@ -46,6 +49,11 @@ struct ServerOptions {
   std::function<std::string(const std::string& path)> methods = [](const std::string&) {
     return "GET, HEAD, POST, DELETE, OPTIONS";
   };
+
+  // What an error that the server itself answers with has for a body at this path; nothing: as
+  // error_response() makes it.
+  std::function<std::optional<std::string>(const std::string& path, const std::string& message)>
+      error_body = {};
 
   std::vector<std::string> api_keys;                  // empty: none is asked for
   std::vector<std::string> open_paths = {"/health"};  // that need no key

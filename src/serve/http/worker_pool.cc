@@ -21,6 +21,13 @@ bool WorkerPool::try_push(std::function<void()> task) {
   return true;
 }
 
+void WorkerPool::push(std::function<void()> task) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  tasks_.push_back(std::move(task));
+  ready_.notify_one();
+}
+
 std::size_t WorkerPool::queued() const {
   const std::lock_guard lock(mutex_);
   return tasks_.size();

@@ -18,6 +18,8 @@ class WorkerPool {
 
   // False where the queue is full or the pool stopped. Thread-safe.
   bool try_push(std::function<void()> task);
+  // For what was let in before: however many wait. Does nothing where the pool stopped.
+  void push(std::function<void()> task);
   std::size_t queued() const;
 
   // Returns when no task runs; those that wait are destroyed. REQUIRES: no task calls it.
