@@ -5,7 +5,7 @@ import pathlib
 import struct
 import unittest
 
-from serving import CHAT, COMPLETIONS, HELLO, TINY, Served, Server, scratch
+from serving import CHAT, COMPLETIONS, HELLO, TINY, Served, Server, exactly, scratch
 from support import REFERENCE, main, needs
 
 
@@ -70,6 +70,21 @@ class Contract(Served):
 
     def test_what_is_here_but_not_served_is_not_pulled(self):
         self.assertIn("load-model", self.refused("/api/pull", {"model": "absent"}, 404))
+
+    def test_offsets_of_text_count_characters(self):
+        prompt = "né 😀 漢字!"
+        choice = self.server.post(COMPLETIONS, {
+            "prompt": prompt, "echo": True, "logprobs": 0, "max_tokens": 40,
+            "grammar": exactly("ö😀.")}).json()["choices"][0]
+        self.assertEqual(choice["text"], prompt + "ö😀.")
+        offsets = choice["logprobs"]["text_offset"]
+        tokens = choice["logprobs"]["tokens"]
+        self.assertTrue(any("\ufffd" in token for token in tokens), tokens)  # parts of characters
+        self.assertEqual(offsets, sorted(offsets))
+        for offset, token in zip(offsets, tokens):
+            self.assertLessEqual(offset, len(choice["text"]))
+            if "\ufffd" not in token and offset < len(choice["text"]):
+                self.assertTrue(choice["text"][offset:].startswith(token), (offset, token))
 
     def test_the_cache_stays_within_its_plan(self):
         def owners():
