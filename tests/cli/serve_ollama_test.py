@@ -88,6 +88,10 @@ class Protocol(Dialect):
                              ("top_k", -1.5), ("num_ctx", "big"), ("seed", "x")]:
             self.assertIn(f"options.{field}", self.refused(
                 "/api/chat", {"messages": HELLO, "options": {field: value}}))
+        for field, value in [("mirostat", 1), ("samplers", ["top_k"])]:
+            error = self.refused("/api/chat", {"messages": HELLO,
+                                               "options": {**GREEDY, field: value}})
+            self.assertIn("`options." + ("temperature" if field == "samplers" else field), error)
         for field, value in [("prompt", 5), ("suffix", "x"), ("images", ["x"]), ("raw", "x")]:
             self.assertIn(field, self.refused("/api/generate", {"prompt": "x", field: value}))
         for body in (b"{:", b"[]", b"5", b"true"):
@@ -110,7 +114,7 @@ class Protocol(Dialect):
 
     def test_text_is_the_same_streamed_or_not(self):
         for options in (GREEDY, {**GREEDY, "stop": ["e"]},
-                        {"temperature": 2, "seed": 3, "num_predict": 40}):
+                        {"temperature": 2, "top_k": -1, "seed": 3, "num_predict": 40}):
             self.both_ways(options=options)
 
     def test_greedy_answers_are_those_of_the_other_dialect(self):
