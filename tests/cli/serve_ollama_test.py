@@ -106,6 +106,16 @@ class Protocol(Dialect):
         last = self.server.events("/api/chat", {"messages": HELLO, "options": GREEDY, "glow": 1})
         self.assertIn("glow", last[-1]["warnings"][0])
 
+    def test_what_has_no_effect_is_named_without_an_answer_too(self):
+        for path, body in (("/api/chat", {}), ("/api/generate", {}),
+                           ("/api/generate", {"keep_alive": 0}), ("/api/show", {}),
+                           ("/api/pull", {"insecure": True, "stream": False})):
+            answer = self.server.post(path, {"model": "llama", **body, "sparkle": 1}).json()
+            self.assertIn("`sparkle` is unknown", answer["warnings"][0], path)
+            self.assertEqual(len(answer["warnings"]), 1, path)
+            answer = self.server.post(path, {"model": "llama", **body}).json()
+            self.assertNotIn("warnings", answer, path)
+
     def test_a_prompt_beyond_the_context_is_400_with_numbers(self):
         answer = self.server.post("/api/generate", {"prompt": "word " * 700})
         self.assertEqual(answer.status, 400)
