@@ -250,7 +250,11 @@ void add_requests(CLI::App& command, Options& options) {
   command.add_option("--timeout", options.timeout, "Seconds that an answer may take")
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
-  command.add_option("--seed", options.load.seed, "Of prompts, lengths and arrivals")
+  command
+      .add_option(
+          "--seed", options.load.seed,
+          "Of prompts, lengths and arrivals. The same seed asks the same again, which the server "
+          "then has in its cache: for another run take another")
       ->capture_default_str();
 }
 

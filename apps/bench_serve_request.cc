@@ -45,6 +45,10 @@ struct ServeAsker::Request {
   OnText on_text;
 };
 
+std::string_view refusal_hint(int http_status) {
+  return http_status == 401 ? " (see --api-key-file)" : "";
+}
+
 bool EventReader::feed(std::string_view bytes, const std::function<void(std::string_view)>& take) {
   constexpr std::string_view kData = "data:";
   while (!bytes.empty()) {
@@ -182,6 +186,7 @@ void ServeAsker::end(Id id, int status, http::Failure failure) {
     record.error = "cut off";
   }
   record.detail = printable(record.detail, 200);
+  record.detail += refusal_hint(status);
   request->done(std::move(record));
 }
 

@@ -14,6 +14,9 @@
 
 namespace strata::apps {
 
+// What to say besides where a server refuses a request with this status; may be empty.
+std::string_view refusal_hint(int http_status);
+
 struct Message {
   std::string role;
   std::string text;

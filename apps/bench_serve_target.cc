@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/printable.h"
+#include "bench_serve_request.h"
 #include "say.h"
 #include "serve_options.h"
 
@@ -22,8 +23,8 @@ Result<json::value> parse_answer(const http::Client::Text& answer, std::string_v
   boost::system::error_code error;
   json::value value = json::parse(answer.body, error);
   if (answer.status != 200 || error)
-    return unsupported("{}: the server answered {}: {}", path, answer.status,
-                       printable(answer.body, 200));
+    return unsupported("{}: the server answered {}: {}{}", path, answer.status,
+                       printable(answer.body, 200), refusal_hint(answer.status));
   return value;
 }
 

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <string>
 
 #include "grammar/test_support.h"
@@ -183,6 +185,19 @@ TEST(Gbnf, AmbiguityHasALimit) {
   EXPECT_TRUE(matcher.read("aaaa"));
   EXPECT_FALSE(matcher.read(std::string(60, 'a')));
   EXPECT_FALSE(matcher.read("a"));
+}
+
+// Every rule doubles the ways; what is looked at before that is refused stays bounded.
+TEST(Gbnf, WaysThatMultiplyAreNotFollowedToTheirEnd) {
+  std::string rules;
+  for (int i = 0; i < 60; ++i) rules += fmt::format("a{0} ::= a{1} | a{1} [a-z]\n", i, i + 1);
+  rules += "a60 ::= [a-z]*\n";
+  expect_error("root ::= a0\n" + rules, "can begin in too many ways");
+  const Grammar grammar = gbnf("root ::= \"-\" a0\n" + rules);
+  Simulation simulation(*grammar);
+  EXPECT_EQ(simulation.step(simulation.start(), '-'), Simulation::kDead);
+  EXPECT_TRUE(simulation.overflowed());
+  EXPECT_LT(simulation.visits(), 200'000u);
 }
 
 }  // namespace

@@ -320,7 +320,10 @@ Result<Grammar> GrammarCompiler::compile(RuleId root) {
   STRATA_ASSIGN(Automaton automaton, Lowering(*this).lower_rules(root));
   auto grammar = std::make_shared<const Automaton>(std::move(automaton));
   Simulation simulation(*grammar);
-  if (simulation.threads(simulation.start()).empty())
+  const bool nowhere = simulation.threads(simulation.start()).empty();
+  if (simulation.overflowed())
+    return resource_exhausted("{} can begin in too many ways", builder_.rules_[root].name);
+  if (nowhere)
     return resource_exhausted("{} calls rules nested too deep before its first byte",
                               builder_.rules_[root].name);
   return Grammar(std::move(grammar));

@@ -198,6 +198,7 @@ void Simulation::merge_reached() {
 Simulation::Set Simulation::close() {
   reached_.clear();
   for (std::size_t i = 0; i < visited_.size() && !overflowed_; ++i) {
+    overflowed_ |= visits_ + visited_.size() > kMostVisits;
     const auto [id, frame] = visited_[i];
     if (id == Thread::kDone || automaton_.states[id].kind == Automaton::Kind::kBytes) {
       reached_.push_back({id, frame});
@@ -223,7 +224,6 @@ Simulation::Set Simulation::close() {
     }
   }
   visits_ += visited_.size();
-  overflowed_ |= visits_ > kMostVisits;
   visited_.clear();
   visited_index_.clear();
   if (overflowed_) return kDead;

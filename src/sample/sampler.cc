@@ -65,7 +65,7 @@ bool is_idle(SamplingStage stage, const SamplingParams& params) {
     case SamplingStage::kPenalties: return !penalizes(params);
     case SamplingStage::kDry: return params.dry_multiplier == 0;
     case SamplingStage::kTopNSigma: return params.top_n_sigma <= 0;
-    case SamplingStage::kTopK: return params.top_k == 0;
+    case SamplingStage::kTopK: return params.top_k <= 0;
     case SamplingStage::kTypicalP: return params.typical_p >= 1;
     case SamplingStage::kTopP: return params.top_p >= 1;
     case SamplingStage::kMinP: return params.min_p <= 0;
@@ -433,7 +433,8 @@ Result<TokenId> Sampler::sample(std::span<const float> logits, const SamplingPar
   }
   add_bias(params);
   if (candidates_.empty())
-    return invalid_argument("no token is possible: every logit is -infinity");
+    return invalid_argument("no token is possible: every logit is -infinity{}",
+                            params.logit_bias.empty() ? "" : ", or is made so by logit_bias");
   for (const SamplingStage stage : stages_to_run(params))
     if (params.mirostat == 0 || !is_filter(stage)) run(stage, params, history, key);
   if (params.greedy()) return best().token;

@@ -18,7 +18,7 @@ constexpr SamplingField kFields[] = {
     {"dynatemp_range", &Params::dynatemp_range, 0, 100,
      "The temperature follows the entropy within this range; 0: off"},
     {"dynatemp_exponent", &Params::dynatemp_exponent, 0, 100, "How it follows the entropy"},
-    {"top_k", &Params::top_k, 0, kMostInt, "Keep the k best tokens; 0: all"},
+    {"top_k", &Params::top_k, -1, kMostInt, "Keep the k best tokens; 0 or -1: all"},
     {"top_p", &Params::top_p, 0, 1, "Keep the best tokens up to this probability; 1: all"},
     {"min_p", &Params::min_p, 0, 1, "Keep tokens this probable next to the best; 0: all"},
     {"typical_p", &Params::typical_p, 0, 1,
@@ -83,8 +83,10 @@ Result<SamplingStage> stage_by_name(std::string_view given) {
                           to_string(SamplingParams().order));
 }
 
-Status check_tokens(const SamplingParams& params, std::int32_t vocabulary) {
+Status check_tokens(const SamplingParams& params, std::int32_t vocabulary,
+                    std::string_view& wrong) {
   const auto check = [&](std::string_view field, TokenId token) -> Status {
+    wrong = field;
     if (token >= 0 && token < vocabulary) return {};
     return invalid_argument("{} names token {}; the vocabulary has {}", field, token, vocabulary);
   };
@@ -104,18 +106,23 @@ Status check_tokens(const SamplingParams& params, std::int32_t vocabulary) {
 
 std::span<const SamplingField> sampling_fields() { return kFields; }
 
-Status SamplingParams::validate(std::int32_t vocabulary) const {
+Status SamplingParams::validate(std::int32_t vocabulary, std::string_view* wrong) const {
+  std::string_view unused;
+  std::string_view& at = wrong != nullptr ? *wrong : unused;
   for (const SamplingField& field : kFields) {
+    at = field.name;
     const double value =
         std::visit([&](auto member) { return static_cast<double>(this->*member); }, field.member);
     if (!(value >= field.low && value <= field.high))
       return invalid_argument("{} is {}; it must lie between {} and {}", field.name, value,
                               field.low, field.high);
   }
+  at = "mirostat";
   if (mirostat == 1) return invalid_argument("mirostat is 1; it must be 0 (off) or 2");
+  at = "temperature";
   if (greedy() && std::ranges::find(order, SamplingStage::kTemperature) == order.end())
     return invalid_argument("temperature is 0, but the order of samplers leaves temperature out");
-  return check_tokens(*this, vocabulary);
+  return check_tokens(*this, vocabulary, at);
 }
 
 std::string_view to_string(SamplingStage stage) {

@@ -37,7 +37,7 @@ struct SamplingParams {
   float dynatemp_exponent = 1;
 
   // Filters. None but top_k and top_n_sigma leaves fewer than min_keep where there were more.
-  std::int32_t top_k = 40;  // keep the k largest; 0: all
+  std::int32_t top_k = 40;  // keep the k largest; 0 or -1: all
   float top_p = 0.95f;      // keep the fewest whose probabilities sum to p; 1: all
   float min_p = 0.05f;      // keep those at least this part as probable as the largest; 0: all
   float typical_p = 1;      // as top_p, but those first whose surprise is nearest the entropy
@@ -80,8 +80,8 @@ struct SamplingParams {
   std::uint64_t seed = 0;
 
   bool greedy() const { return temperature == 0 && dynatemp_range == 0; }
-  // Errors name the field and its range.
-  Status validate(std::int32_t vocabulary) const;
+  // Errors name the field and its range; `wrong`, if given, then holds the field's name.
+  Status validate(std::int32_t vocabulary, std::string_view* wrong = nullptr) const;
 };
 
 // A parameter that is one number.

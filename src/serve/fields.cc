@@ -36,6 +36,10 @@ Refusal Fields::wrong(std::string_view name, std::string_view what) const {
   return wrong_field(path_ + std::string(name), what);
 }
 
+Refusal Fields::wrong(std::string_view name, const Status& status) const {
+  return wrong_field(path_ + std::string(name), status);
+}
+
 const json::value* Fields::value(std::string_view name) {
   known_.emplace(name);
   const json::value* value = object_.if_contains(name);
@@ -75,7 +79,8 @@ Answer<std::optional<std::int64_t>> Fields::integer(std::string_view name, std::
   boost::system::error_code error;
   const auto integer = found->is_number() ? found->to_number<std::int64_t>(error) : 0;
   const double* const real = found->if_double();
-  const bool far = real != nullptr && std::isfinite(*real) && std::abs(*real) >= 0x1p63;
+  const bool far = real != nullptr ? std::isfinite(*real) && std::abs(*real) >= 0x1p63
+                                   : found->is_uint64() && found->get_uint64() >> 63 != 0;
   if (!found->is_number() || (error == json::error::not_exact && !far))
     return wrong(name, "must be a whole number");
   if (error || integer < low || integer > high)

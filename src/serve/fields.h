@@ -44,7 +44,7 @@ class Fields {
   // What `result` is, or its error as one of this field.
   template <typename T>
   Answer<T> checked(std::string_view name, Result<T> result) const {
-    if (!result.ok()) return wrong_field(path_ + std::string(name), result.status());
+    if (!result.ok()) return wrong(name, result.status());
     return std::move(result).value();
   }
   // A text that is one of `words`.
@@ -68,6 +68,7 @@ class Fields {
   std::vector<std::string> warnings() const;
 
   Refusal wrong(std::string_view name, std::string_view what) const;
+  Refusal wrong(std::string_view name, const Status& status) const;
 
  private:
   void look_at(const boost::json::value& value, const Shape& shape, const std::string& path);

@@ -46,8 +46,10 @@ TEST(Fields, ReadTheirKindAndNothingElse) {
 }
 
 TEST(Fields, TellNumbersOutOfRangeFromFractions) {
-  const json::object object = json::parse(R"({"far": 1e30, "half": 1.5})").as_object();
+  const json::object object =
+      json::parse(R"({"far": 1e30, "half": 1.5, "unsigned": 9223372036854775808})").as_object();
   Fields fields(object);
+  EXPECT_THAT(fields.integer("unsigned", 0, 9).status().message, HasSubstr("between 0 and 9"));
   EXPECT_THAT(fields.integer("far", 0, 9).status().message, HasSubstr("between 0 and 9"));
   EXPECT_THAT(fields.integer("half", 0, 9).status().message, HasSubstr("whole number"));
 }

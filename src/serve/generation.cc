@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <random>
 
 #include "serve/output_constraint.h"
@@ -42,17 +44,31 @@ Refusal exceeds_context(const Generation& generation, std::size_t tokens, std::i
   return refusal;
 }
 
+// Any of 64 bits, where a sign is one of them.
+std::optional<Refusal> set_seed(std::string_view name, Fields& fields, std::uint64_t& seed) {
+  using Signed = std::numeric_limits<std::int64_t>;
+  const json::value* given = fields.value(name);
+  if (given != nullptr && given->is_uint64()) {
+    seed = given->get_uint64();
+    return std::nullopt;
+  }
+  const double* const real = given != nullptr ? given->if_double() : nullptr;
+  if (real != nullptr && std::abs(*real) >= 0x1p63)
+    return fields.wrong(name, fmt::format("must lie between {} and {}", Signed::min(),
+                                          std::numeric_limits<std::uint64_t>::max()));
+  STRATA_ASSIGN(const auto value, fields.integer(name, Signed::min(), Signed::max()));
+  // -1 asks for a seed of the server's, as elsewhere.
+  if (value && *value != -1) seed = static_cast<std::uint64_t>(*value);
+  return std::nullopt;
+}
+
 std::optional<Refusal> set_field(const SamplingField& field, Fields& fields,
                                  SamplingParams& params) {
   return std::visit(
       [&](auto member) -> std::optional<Refusal> {
         using T = std::remove_reference_t<decltype(params.*member)>;
         if constexpr (std::is_same_v<T, std::uint64_t>) {
-          auto value = fields.integer(field.name, std::numeric_limits<std::int64_t>::min(),
-                                      std::numeric_limits<std::int64_t>::max());
-          if (!value.ok()) return value.status();
-          // -1 asks for a seed of the server's, as elsewhere.
-          if (*value && **value != -1) params.*member = static_cast<std::uint64_t>(**value);
+          return set_seed(field.name, fields, params.*member);
         } else if constexpr (std::is_same_v<T, std::int32_t>) {
           auto value = fields.integer(field.name, static_cast<std::int64_t>(field.low),
                                       static_cast<std::int64_t>(field.high));
@@ -106,7 +122,11 @@ Answer<SamplingParams> sampling_of(const ServedModel& model, const Generation& g
   for (const auto& [token, bias] : params.logit_bias)
     if (token < 0 || token >= model.engine().vocabulary())
       return wrong_field("logit_bias", "names tokens that the model does not have");
-  STRATA_TRY(params.validate(model.engine().vocabulary()));
+  std::string_view wrong;
+  if (const Status status = params.validate(model.engine().vocabulary(), &wrong); !status.ok()) {
+    const bool by_order = fields.value(wrong) == nullptr && fields.value(kSamplers) != nullptr;
+    return fields.wrong(by_order ? kSamplers : wrong, status);
+  }
   return params;
 }
 

@@ -28,6 +28,10 @@ http::HttpResponse refuse(const Refusal& refusal) {
   return response;
 }
 
+void add_warnings_to(json::object& out, const std::vector<std::string>& warnings) {
+  if (!warnings.empty()) out["warnings"] = json::value_from(warnings);
+}
+
 std::int64_t nanoseconds(double seconds) { return static_cast<std::int64_t>(seconds * 1e9); }
 
 struct OllamaStyle {
@@ -100,7 +104,7 @@ class OllamaWriter final : public AnswerWriter {
     out["eval_count"] = usage.completion_tokens;
     out["eval_duration"] = nanoseconds(usage.generation_seconds);
     out["prompt_cached_count"] = usage.cached_tokens;
-    if (!style_.warnings.empty()) out["warnings"] = json::value_from(style_.warnings);
+    add_warnings_to(out, style_.warnings);
   }
 
   void send(const AnswerDelta& delta, ClientStream& client) {
@@ -125,11 +129,18 @@ class OllamaWriter final : public AnswerWriter {
   json::array calls_;
 };
 
+// The name of the model that the client means; what it said where that is none.
+std::string known_name(Service& service, const std::string& said) {
+  const auto status = service.models().find(said);
+  return status ? status->file.name : said;
+}
+
 // An empty prompt loads a model, or with keep_alive 0 lets it go.
 void load_only(Service& service, const OllamaRequest& request, const ExchangePtr& exchange) {
-  const std::string name = request.generation.model;
-  const bool chat = request.chat;
-  const auto done = [chat, name](std::string_view reason) {
+  exchange->stand_by({{}, refuse(Refusal(503, "overloaded_error", "the server is stopping"))});
+  const std::string name = known_name(service, request.generation.model);
+  const auto done = [chat = request.chat, name,
+                     warnings = request.generation.warnings](std::string_view reason) {
     json::object out{{"model", name}, {"created_at", rfc3339_now()}};
     if (chat)
       out["message"] = json::object{{"role", "assistant"}, {"content", ""}};
@@ -137,6 +148,7 @@ void load_only(Service& service, const OllamaRequest& request, const ExchangePtr
       out["response"] = "";
     out["done"] = true;
     out["done_reason"] = reason;
+    add_warnings_to(out, warnings);
     return json_response(out);
   };
   if (request.generation.keep_alive == std::chrono::milliseconds(0)) {
@@ -175,7 +187,7 @@ void answer(Service& service, Router::Call call, Answer<OllamaRequest> read) {
   if (read->stream) {
     form.stream.emplace();
     form.stream->content_type = kNdjson;
-    form.stream->keep_alive_chunk = sign_of_life(generation.model, read->chat);
+    form.stream->keep_alive_chunk = sign_of_life(known_name(service, generation.model), read->chat);
     form.stream->error_suffix = "\n";
   }
   std::vector<Generation> one;
@@ -239,6 +251,7 @@ Answer<json::object> pull(Service& service, std::string_view body) {
   STRATA_ASSIGN(const json::object object, parse_body(body));
   Fields fields(object);
   STRATA_ASSIGN(const std::string name, model_name(fields));
+  fields.accept({"insecure", "stream"});
   if (!service.models().find(name))
     return Refusal(404, "not_found_error",
                    fmt::format("this server does not serve '{0}'; fetch it with `strata pull` if "
@@ -246,7 +259,9 @@ Answer<json::object> pull(Service& service, std::string_view body) {
                                "or start the server with it",
                                printable(name, 200)),
                    "model");
-  return json::object{{"status", "success"}};
+  json::object out{{"status", "success"}};
+  add_warnings_to(out, fields.warnings());
+  return out;
 }
 
 Answer<json::object> show(Service& service, std::string_view body) {
@@ -269,6 +284,7 @@ Answer<json::object> show(Service& service, std::string_view body) {
   out["capabilities"] = std::move(capabilities);
   out["modified_at"] = rfc3339(std::chrono::system_clock::from_time_t(status->file.modified_at));
   out["model_info"] = service.metadata_json(manifest, verbose.value_or(false));
+  add_warnings_to(out, fields.warnings());
   return out;
 }
 

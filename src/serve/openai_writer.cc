@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/printable.h"
+#include "base/utf8.h"
 #include "serve/json_response.h"
 
 namespace strata::serve {
@@ -51,16 +52,39 @@ std::string prompt_text(const Tokenizer& tokenizer, const std::vector<PromptToke
   return replace_invalid_utf8(bytes);
 }
 
+// Counts the characters of a text that comes in pieces, as replace_invalid_utf8() shows it.
+class CharacterCount {
+ public:
+  // Those that are complete: a token that begins inside of a character has that one's offset.
+  std::size_t complete() const { return complete_; }
+
+  void add(std::string_view bytes) {
+    open_ += bytes;
+    std::size_t at = 0;
+    while (at < open_.size()) {
+      const Utf8Prefix prefix = utf8_prefix(std::string_view(open_).substr(at));
+      if (prefix.kind == Utf8Prefix::Kind::kIncomplete) break;
+      at += prefix.bytes;
+      ++complete_;
+    }
+    open_.erase(0, at);
+  }
+
+ private:
+  std::size_t complete_ = 0;
+  std::string open_;  // the beginning of a character
+};
+
 // The lists that completions have for log-probabilities.
 struct CompletionLogprobs {
   json::array tokens, values, top, offsets;
-  std::size_t offset = 0;  // of the text so far, in bytes
+  CharacterCount text;  // so far
 
   void add(const Tokenizer& tokenizer, TokenId token, const std::vector<LogProbability>& all) {
     const TokenPiece piece = token_piece(tokenizer, token);
     tokens.emplace_back(piece.text);
-    offsets.emplace_back(offset);
-    offset += piece.bytes.size();
+    offsets.emplace_back(text.complete());
+    text.add(piece.bytes);
     if (all.empty()) {
       values.emplace_back(nullptr);
       top.emplace_back(nullptr);

@@ -3,6 +3,7 @@
 
 #include <boost/json.hpp>
 
+#include "base/printable.h"
 #include "serve/body.h"
 #include "serve/json_response.h"
 #include "serve/openai_writer.h"
@@ -14,6 +15,11 @@ namespace {
 namespace json = boost::json;
 
 constexpr double kMega = 1024.0 * 1024.0;
+
+// What a load asks for elsewhere, and the server is told when it starts.
+constexpr std::string_view kServerSettings[] = {
+    "model_type",     "context_length", "max_context_length", "max_concurrency",
+    "max_queue_size", "queue_timeout",  "keep_alive",         "ttl"};
 
 std::string_view status_name(ModelState state) {
   return state == ModelState::kReady ? "running" : to_string(state);
@@ -44,25 +50,42 @@ json::object model_json(const ModelStatus& status) {
   return out;
 }
 
-void load(Service& service, const Router::Call& call) {
-  const auto body = parse_body(call.request.body);
-  if (!body.ok()) return call.exchange->respond(openai_error(body.status()));
-  Fields fields(*body);
+struct LoadRequest {
   std::string name;
+  std::vector<std::string> warnings;
+};
+
+Answer<LoadRequest> read_load(std::string_view text) {
+  STRATA_ASSIGN(const json::object body, parse_body(text));
+  Fields fields(body);
+  LoadRequest out;
   for (const char* const key : {"model_id", "model", "model_path"}) {
-    const auto text = fields.text(key);
-    if (!text.ok()) return call.exchange->respond(openai_error(text.status()));
-    if (name.empty()) name = text->value_or("");
+    STRATA_ASSIGN(const auto name, fields.text(key));
+    if (out.name.empty())
+      out.name = name.value_or("");
+    else if (name && *name != out.name)
+      fields.warn(key, fmt::format("has no effect: {} is loaded", printable(out.name, 200)));
   }
-  if (name.empty())
-    return call.exchange->respond(openai_error(fields.wrong("model_id", "is missing")));
-  const auto done = [&service,
-                     exchange = call.exchange](const Answer<std::shared_ptr<ModelLease>>& leased) {
+  if (out.name.empty()) return fields.wrong("model_id", "is missing");
+  for (const std::string_view key : kServerSettings)
+    if (fields.value(key) != nullptr)
+      fields.warn(key, "has no effect: the server's own settings hold");
+  out.warnings = fields.warnings();
+  return out;
+}
+
+void load(Service& service, const Router::Call& call) {
+  const auto read = read_load(call.request.body);
+  if (!read.ok()) return call.exchange->respond(openai_error(read.status()));
+  const auto done = [&service, exchange = call.exchange,
+                     warnings = read->warnings](const Answer<std::shared_ptr<ModelLease>>& leased) {
     if (!leased.ok()) return exchange->respond(openai_error(leased.status()));
     const auto status = service.models().find((*leased)->model().file().name);
-    exchange->respond(json_response(status ? model_json(*status) : json::object()));
+    json::object out = status ? model_json(*status) : json::object();
+    if (!warnings.empty()) out["warnings"] = json::value_from(warnings);
+    exchange->respond(json_response(out));
   };
-  service.load(name, call.exchange, done);
+  service.load(read->name, call.exchange, done);
 }
 
 void unload(Service& service, const Router::Call& call) {

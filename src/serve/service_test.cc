@@ -72,11 +72,13 @@ TEST(ClientOf, TellsUsersKeysAndMachinesApart) {
 TEST_F(SlowModelTest, StreamsShowLifeWhileItLoads) {
   TestClient openai(server_->port()), ollama(server_->port());
   openai.send(http::post(kChat, kBody));
-  ollama.send(http::post("/api/chat", kBody));
+  ollama.send(http::post("/api/chat", R"({"messages": [{"role": "user", "content": "Hi"}]})"));
   for (TestClient* const client : {&openai, &ollama}) EXPECT_EQ(client->read_head().status, 200);
   for (int i = 0; i < 3; ++i) {
     EXPECT_THAT(openai.read_chunk(), StartsWith(": "));
-    EXPECT_THAT(ollama.read_chunk(), HasSubstr(R"("content":"")"));
+    const std::string sign = ollama.read_chunk();
+    EXPECT_THAT(sign, HasSubstr(R"("content":"")"));
+    EXPECT_THAT(sign, HasSubstr(R"("model":"slow")"));  // which the client did not name
   }
   loaded_.set_value();
   const auto rest = [](TestClient& client) {
@@ -89,13 +91,15 @@ TEST_F(SlowModelTest, StreamsShowLifeWhileItLoads) {
 }
 
 TEST_F(SlowModelTest, AServerThatStopsMeanwhileSaysSoInEachProtocol) {
-  TestClient stream(server_->port()), lines(server_->port()), whole(server_->port());
+  TestClient stream(server_->port()), lines(server_->port());
+  TestClient whole(server_->port()), loading(server_->port());
   stream.send(http::post(kChat, kBody));
   lines.send(http::post("/api/chat", kBody));
   for (TestClient* const client : {&stream, &lines}) client->read_head();
   whole.send(http::post("/api/chat", R"({"model": "slow", "stream": false, "messages": [
       {"role": "user", "content": "Hi"}]})"));
-  ASSERT_TRUE(http::eventually([&] { return server_->stats().requests == 3; }));
+  loading.send(http::post("/api/generate", R"({"model": "slow"})"));
+  ASSERT_TRUE(http::eventually([&] { return server_->stats().requests == 4; }));
   ASSERT_TRUE(http::eventually([&] { return server_->stats().queued == 0; }));
   std::future<http::StopReport> ended =
       std::async(std::launch::async, [&] { return server_->stop(std::chrono::milliseconds(50)); });
@@ -109,12 +113,14 @@ TEST_F(SlowModelTest, AServerThatStopsMeanwhileSaysSoInEachProtocol) {
   EXPECT_THAT(event, StartsWith(R"(data: {"error":{"message":"the server is stopping)"));
   EXPECT_THAT(event, EndsWith("}}\n\ndata: [DONE]\n\n"));
   EXPECT_EQ(last_chunk(lines), "{\"error\":\"the server is stopping\"}\n");
-  const http::TestAnswer refused = whole.read();
-  whole.close();
-  EXPECT_EQ(refused.status, 503);
-  EXPECT_EQ(refused.header("Retry-After"), "1");
-  EXPECT_EQ(refused.body, R"({"error":"the server is stopping"})");
-  EXPECT_EQ(ended.get().cut, 3u);
+  for (TestClient* const client : {&whole, &loading}) {
+    const http::TestAnswer refused = client->read();
+    client->close();
+    EXPECT_EQ(refused.status, 503);
+    EXPECT_EQ(refused.header("Retry-After"), "1");
+    EXPECT_EQ(refused.body, R"({"error":"the server is stopping"})");
+  }
+  EXPECT_EQ(ended.get().cut, 4u);
   loaded_.set_value();
 }
 

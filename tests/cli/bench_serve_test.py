@@ -100,6 +100,10 @@ class AgainstAFake(unittest.TestCase):
         self.assertGreater(len(set(own)), 10)
         self.assertTrue(all(1 <= body["max_tokens"] <= 20 for body in bodies))
 
+    def test_help_says_what_the_same_seed_does_to_a_cache(self):
+        told = b" ".join(strata("bench", "serve", "--help").stdout.split())
+        self.assertIn(b"for another run take another", told)
+
     def test_distinct_prompts_come_again_and_members_are_sent(self):
         with tempfile.TemporaryDirectory() as folder:
             keys = pathlib.Path(folder) / "keys"
@@ -172,13 +176,17 @@ class AgainstAFake(unittest.TestCase):
         self.refused("write http://", "https://127.0.0.1:1")
         self.refused("name the address")
         with FakeServer(lambda *_: {"status": 401}) as server:
-            self.refused("does not answer: HTTP 401: as the test says", server.url)
+            self.refused("does not answer: HTTP 401: as the test says (see --api-key-file)",
+                         server.url)
             self.refused("is no length", server.url, "-p", "normal:9")
             self.refused("between 1 and", server.url, "-p", "uniform:0:3")
             self.refused("the least length, 9, is above the most, 3", server.url, "-p",
                          "uniform:9:3")
             self.refused("is no limit", server.url, "--good", "x:1")
             self.refused("a load of its own", server.url, "--agents", 1, "--burst", 2)
+        with FakeServer(key="secret") as server:
+            self.refused("/v1/models: the server answered 401", server.url)
+            self.refused("(see --api-key-file)", server.url)
         self.refused("excludes", "http://a", "-m", "model", code=2)
         done = strata("bench", "-p", 3, "serve", "http://127.0.0.1:1")
         self.assertIn(b"is for strata bench", done.stderr)

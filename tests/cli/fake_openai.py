@@ -25,6 +25,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         pages = {"/health": {"status": "ok"},
                  "/v1/models": {"data": [{"id": "fake", "max_model_len": self.server.context}]}}
+        key = self.server.key
+        if key and self.path != "/health" and self.headers["Authorization"] != f"Bearer {key}":
+            return self.answer(401, {"error": {"message": "no key"}})
         if self.path in pages:
             return self.answer(200, pages[self.path])
         return self.answer(404, {"error": {"message": "no such page"}})
@@ -83,14 +86,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class FakeServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
     """`script(number, body)` says how the number-th answer goes: seconds until its `first` token
     and the `gap` to every other, `tokens`, `cached`; an HTTP `status` instead; or the token
-    before which the connection is `cut` or the answer has to `fail`."""
+    before which the connection is `cut` or the answer has to `fail`. Pages need the `key`."""
 
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, script=lambda number, body: {}, tokenizes=True, context=4096):
+    def __init__(self, script=lambda number, body: {}, tokenizes=True, context=4096, key=None):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.script, self.tokenizes, self.context = script, tokenizes, context
+        self.script, self.tokenizes, self.context, self.key = script, tokenizes, context, key
         self.lock, self.bodies, self.headers, self.lost = threading.Lock(), [], [], 0
         self.thread = threading.Thread(target=self.serve_forever, args=(0.05,))
 

@@ -5,7 +5,7 @@ import pathlib
 import struct
 import unittest
 
-from serving import CHAT, COMPLETIONS, HELLO, TINY, Served, Server, scratch
+from serving import CHAT, COMPLETIONS, GREEDY, HELLO, TINY, Served, Server, exactly, scratch
 from support import REFERENCE, main, needs
 
 
@@ -70,6 +70,42 @@ class Contract(Served):
 
     def test_what_is_here_but_not_served_is_not_pulled(self):
         self.assertIn("load-model", self.refused("/api/pull", {"model": "absent"}, 404))
+
+    def test_fields_that_do_not_go_together_are_named(self):
+        for field, more in (("mirostat", {"mirostat": 1}),
+                            ("temperature", {"samplers": ["top_k"]})):
+            error = self.refused(CHAT, {"messages": HELLO, **GREEDY, **more})
+            self.assertEqual(error["param"], field, error)
+            self.assertIn(f"`{field}`", error["message"])
+        everything = {str(token): -100 for token in range(512)}
+        error = self.refused(CHAT, {"messages": HELLO, **GREEDY, "logit_bias": everything})
+        self.assertIn("logit_bias", error["message"])
+
+    def test_seeds_have_64_bits(self):
+        def text(seed):
+            return self.server.post(CHAT, {"messages": HELLO, "max_tokens": 12, "temperature": 3,
+                                           "seed": seed}).json()["choices"][0]["message"]["content"]
+        for seed in (2 ** 63, 2 ** 64 - 1, -5):
+            self.assertEqual(text(seed), text(seed))
+        self.assertEqual(text(2 ** 64 - 5), text(-5))
+        for seed in (2 ** 64, -2 ** 63 - 1, 1e300):
+            message = self.refused(CHAT, {"messages": HELLO, "seed": seed})["message"]
+            self.assertIn(f"between {-2 ** 63} and {2 ** 64 - 1}", message)
+
+    def test_offsets_of_text_count_characters(self):
+        prompt = "né 😀 漢字!"
+        choice = self.server.post(COMPLETIONS, {
+            "prompt": prompt, "echo": True, "logprobs": 0, "max_tokens": 40,
+            "grammar": exactly("ö😀.")}).json()["choices"][0]
+        self.assertEqual(choice["text"], prompt + "ö😀.")
+        offsets = choice["logprobs"]["text_offset"]
+        tokens = choice["logprobs"]["tokens"]
+        self.assertTrue(any("\ufffd" in token for token in tokens), tokens)  # parts of characters
+        self.assertEqual(offsets, sorted(offsets))
+        for offset, token in zip(offsets, tokens):
+            self.assertLessEqual(offset, len(choice["text"]))
+            if "\ufffd" not in token and offset < len(choice["text"]):
+                self.assertTrue(choice["text"][offset:].startswith(token), (offset, token))
 
     def test_the_cache_stays_within_its_plan(self):
         def owners():

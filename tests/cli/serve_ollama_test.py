@@ -88,6 +88,10 @@ class Protocol(Dialect):
                              ("top_k", -1.5), ("num_ctx", "big"), ("seed", "x")]:
             self.assertIn(f"options.{field}", self.refused(
                 "/api/chat", {"messages": HELLO, "options": {field: value}}))
+        for field, value in [("mirostat", 1), ("samplers", ["top_k"])]:
+            error = self.refused("/api/chat", {"messages": HELLO,
+                                               "options": {**GREEDY, field: value}})
+            self.assertIn("`options." + ("temperature" if field == "samplers" else field), error)
         for field, value in [("prompt", 5), ("suffix", "x"), ("images", ["x"]), ("raw", "x")]:
             self.assertIn(field, self.refused("/api/generate", {"prompt": "x", field: value}))
         for body in (b"{:", b"[]", b"5", b"true"):
@@ -102,6 +106,16 @@ class Protocol(Dialect):
         last = self.server.events("/api/chat", {"messages": HELLO, "options": GREEDY, "glow": 1})
         self.assertIn("glow", last[-1]["warnings"][0])
 
+    def test_what_has_no_effect_is_named_without_an_answer_too(self):
+        for path, body in (("/api/chat", {}), ("/api/generate", {}),
+                           ("/api/generate", {"keep_alive": 0}), ("/api/show", {}),
+                           ("/api/pull", {"insecure": True, "stream": False})):
+            answer = self.server.post(path, {"model": "llama", **body, "sparkle": 1}).json()
+            self.assertIn("`sparkle` is unknown", answer["warnings"][0], path)
+            self.assertEqual(len(answer["warnings"]), 1, path)
+            answer = self.server.post(path, {"model": "llama", **body}).json()
+            self.assertNotIn("warnings", answer, path)
+
     def test_a_prompt_beyond_the_context_is_400_with_numbers(self):
         answer = self.server.post("/api/generate", {"prompt": "word " * 700})
         self.assertEqual(answer.status, 400)
@@ -110,7 +124,7 @@ class Protocol(Dialect):
 
     def test_text_is_the_same_streamed_or_not(self):
         for options in (GREEDY, {**GREEDY, "stop": ["e"]},
-                        {"temperature": 2, "seed": 3, "num_predict": 40}):
+                        {"temperature": 2, "top_k": -1, "seed": 3, "num_predict": 40}):
             self.both_ways(options=options)
 
     def test_greedy_answers_are_those_of_the_other_dialect(self):

@@ -186,6 +186,14 @@ class SeveralModels(unittest.TestCase):
             self.assertEqual(server.post("/v1/admin/load-model", {"model_id": "absent"}).status,
                              404)
             self.assertEqual(server.post("/v1/admin/load-model", {}).status, 400)
+            self.assertNotIn("warnings", loaded.json())
+            again = server.post("/v1/admin/load-model",
+                                {"model_id": "two", "model": "one", "context_length": 99,
+                                 "sparkle": 1}).json()
+            self.assertEqual(again["id"], "two")
+            for name, warning in zip(("model", "context_length", "sparkle"), again["warnings"]):
+                self.assertIn(f"`{name}`", warning)
+            self.assertEqual(len(again["warnings"]), 3)
             for path in ("../x", TINY, "/absent.gguf"):
                 answer = server.post("/v1/admin/load-model", {"model_id": str(path)})
                 self.assertEqual(answer.status, 404)

@@ -19,6 +19,10 @@ using ErrorCode = boost::system::error_code;
 // A body of stated length gets this much memory at once, more as it comes.
 constexpr Bytes kReserved = 1 * kMiB;
 
+// What may stand before a request (RFC 9112, 2.2), so often.
+constexpr std::string_view kEmptyLine = "\r\n";
+constexpr int kMostEmptyLines = 4;
+
 std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
 
 HttpResponse refusal_of(const ErrorCode& code, const ServerOptions& options) {
@@ -46,7 +50,8 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
   }
 
   std::size_t feed(std::string_view bytes) {
-    std::size_t consumed = 0;
+    std::size_t consumed = skip_empty_lines(bytes);
+    if (takes_empty_line() && bytes.substr(consumed) == kEmptyLine.substr(0, 1)) return consumed;
     while (consumed < bytes.size()) {
       const State before = state_;
       const std::size_t body_before = incoming_.request.body.size();
@@ -74,6 +79,18 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
   HttpResponse refusal_;
 
  private:
+  bool takes_empty_line() const {
+    return state_ == State::kHead && head_bytes_ == 0 && empty_lines_ < kMostEmptyLines;
+  }
+  std::size_t skip_empty_lines(std::string_view bytes) {
+    std::size_t skipped = 0;
+    while (takes_empty_line() && bytes.substr(skipped).starts_with(kEmptyLine)) {
+      skipped += kEmptyLine.size();
+      ++empty_lines_;
+    }
+    return skipped;
+  }
+
   void fail(const ErrorCode& code) {
     if (state_ == State::kFailed) return;
     state_ = State::kFailed;
@@ -150,6 +167,7 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
 
   const ServerOptions& options_;
   std::size_t head_bytes_ = 0;
+  int empty_lines_ = 0;
   bool has_host_ = false;
 };
 

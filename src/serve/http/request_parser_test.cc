@@ -54,13 +54,24 @@ TEST(RequestParser, RequestsAreTheSameInPiecesOfAnySize) {
     }
 }
 
+TEST(RequestParser, EmptyLinesBeforeARequestAreNoPartOfIt) {
+  const std::string bytes = "\r\n\r\nGET /a HTTP/1.1\r\nHost: x\r\n\r\n";
+  for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
+    const ServerOptions options;
+    RequestParser parser(options);
+    EXPECT_EQ(feed_pieces(parser, bytes, piece), bytes.size());
+    ASSERT_EQ(parser.state(), State::kDone) << piece;
+    EXPECT_EQ(parser.incoming().request.path, "/a");
+  }
+}
+
 TEST(RequestParser, MalformedRequestsAreRefused) {
   struct Case {
     const char* bytes;
     int status;
   };
   const std::vector<Case> cases = {
-      {"\r\n\r\n", 400},
+      {"\r\n\r\n\r\n\r\n\r\n\r\n", 400},
       {"GET\r\n\r\n", 400},
       {"GET / HTTP/1.1\nHost: x\n\n", 505},
       {"GET / HTTP/1.1\r\nHost: x\n\r\n\r\n", 400},
