@@ -176,6 +176,17 @@ Answer<std::optional<ToolGrammar>> callable(ToolStyle style, const Generation& g
   return std::optional(std::move(grammar));
 }
 
+// A call that is required leaves no room for a format.
+std::optional<Refusal> check_format(const OutputFormat& format,
+                                    std::vector<std::string>& warnings) {
+  if (format.kind == Kind::kGrammar)
+    return wrong_field(format.field, "cannot be given where `tool_choice` requires a call");
+  if (format.kind != Kind::kText)
+    warnings.push_back(
+        fmt::format("`{}` has no effect, as `tool_choice` requires a call", format.field));
+  return std::nullopt;
+}
+
 using Masks = std::shared_ptr<TokenMasks>;
 
 // Null where there is no room for them.
@@ -200,6 +211,7 @@ Answer<std::shared_ptr<const Constraint>> constraint_of(const ServedModel& model
   const ToolStyle style = chat ? model.chat()->tool_style() : ToolStyle::kNone;
   STRATA_ASSIGN(auto tools, callable(style, generation));
   const bool required = generation.tool_choice.mode == ToolChoice::Mode::kRequired;
+  if (required) STRATA_CHECK(check_format(format, warnings));
   if (!tools && !generation.tools.empty() && generation.tool_choice.mode == ToolChoice::Mode::kAuto)
     warnings.emplace_back(
         "`tools`: how the model's chat template writes calls is not known, so answers hold none");

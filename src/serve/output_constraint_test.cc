@@ -315,6 +315,22 @@ TEST_F(OutputConstraint, LeavesACallPossibleBesideAFormat) {
   EXPECT_EQ(way(generation, "<"), "");
 }
 
+TEST_F(OutputConstraint, SaysWhatBecomesOfAFormatBesideARequiredCall) {
+  use(kHermesCalls);
+  const std::string_view call = "<tool_call>\n{\"name\": \"g\", \"arguments\": {}}\n</tool_call>";
+  for (const char* const name : {"", "g"}) {
+    Generation generation = requiring(kTools, name);
+    for (const auto kind : {OutputFormat::Kind::kJsonObject, OutputFormat::Kind::kJsonSchema}) {
+      generation.format = {kind, json::parse(R"({"enum": ["a"]})"), {}, "response_format"};
+      EXPECT_EQ(way(generation, call), fmt::format("{}.", call));
+      EXPECT_THAT(warnings_, ElementsAre(HasSubstr("`response_format` has no effect")));
+    }
+    generation.format = {OutputFormat::Kind::kGrammar, {}, "root ::= \"b\"", "grammar"};
+    EXPECT_EQ(made(generation).status().http_status, 400);
+    EXPECT_EQ(made(generation).status().field, "grammar");
+  }
+}
+
 TEST_F(OutputConstraint, RefusesToRequireCallsThatItCannotRead) {
   use("");
   EXPECT_EQ(made(requiring(kTools)).status().field, "tool_choice");
