@@ -22,7 +22,7 @@ bool has_keyword_of(const json::object& schema, KeywordUse use) {
       schema, [&](const auto& member) { return use_of_keyword(view(member.key())) == use; });
 }
 
-bool is_list(const json::object& schema) {
+bool lists_values(const json::object& schema) {
   return find_key(schema, "enum") != nullptr || find_key(schema, "const") != nullptr;
 }
 
@@ -197,7 +197,7 @@ Result<unsigned> ToolPlanner::take_alternative(const json::object& schema, unsig
     if (find_key(schema, key) != nullptr)
       note(fmt::format("calls of the tool {} are not held to the `{}` of {}", name_, key, out.key));
   STRATA_ASSIGN(std::vector<std::string> types, document_.types_of(schema, out.path));
-  if (is_list(schema)) {
+  if (lists_values(schema)) {
     if (find_key(schema, "type") == nullptr) types.clear();
     const json::array values = listed_values(schema, types);
     take_texts(values, kinds, out);

@@ -247,7 +247,7 @@ TEST(TaggedCalls, AKeyMayComeAgainAndHoldSpaces) {
 }
 
 // Of every value the arguments that a tool with these properties gets.
-std::string read_arguments(std::string_view parameters, std::string_view value) {
+std::string arguments_of_value(std::string_view parameters, std::string_view value) {
   const auto tools = read_tools(json::parse(
       fmt::format(R"([{{"function": {{"name": "f", "parameters": {}}}}}])", parameters)));
   EXPECT_TRUE(tools.ok());
@@ -267,18 +267,18 @@ TEST(TaggedCalls, ValuesAreReadByTheWholeSchema) {
         R"("properties": {"a": {"minLength": 1}})", R"("allOf": [{"$ref": "#/$defs/p"}, {}])",
         R"("anyOf": [{"$ref": "#/$defs/p"}, {"required": ["b"]}])",
         R"("properties": {"b": {}}, "additionalProperties": {"$ref": "#/$defs/s"})"})
-    EXPECT_EQ(read_arguments(fmt::format("{{{}, {}}}", schema, definitions), "12"),
+    EXPECT_EQ(arguments_of_value(fmt::format("{{{}, {}}}", schema, definitions), "12"),
               R"({"a": "12"})")
         << schema;
   const std::string_view number = R"({"properties": {"a": {"anyOf": [{"type": "string"},
       {"type": "integer"}]}}})";
-  EXPECT_EQ(read_arguments(number, "12"), R"({"a": 12})");
-  EXPECT_EQ(read_arguments(number, "1.5"), R"({"a": "1.5"})");
-  EXPECT_EQ(read_arguments(R"({"properties": {"a": {"type": "integer"}}})", "1.0"),
+  EXPECT_EQ(arguments_of_value(number, "12"), R"({"a": 12})");
+  EXPECT_EQ(arguments_of_value(number, "1.5"), R"({"a": "1.5"})");
+  EXPECT_EQ(arguments_of_value(R"({"properties": {"a": {"type": "integer"}}})", "1.0"),
             R"({"a": 1.0})");
   const std::string_view loop = R"({"properties": {"a": {"anyOf": [{"$ref": "#/properties/a"},
       {"$ref": "#/properties/a"}, {"$ref": "#/properties/a"}]}}})";
-  EXPECT_EQ(read_arguments(loop, "12"), R"({"a": 12})");
+  EXPECT_EQ(arguments_of_value(loop, "12"), R"({"a": 12})");
 }
 
 TEST(TaggedCalls, MayLackTheOuterTag) {
