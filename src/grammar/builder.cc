@@ -1,6 +1,7 @@
 #include <algorithm>
+#include <map>
+#include <optional>
 
-#include "base/utf8.h"
 #include "grammar/grammar.h"
 
 namespace strata {
@@ -57,36 +58,66 @@ GrammarBuilder::Id GrammarBuilder::repeat(Id body, std::uint32_t min, std::uint3
   return min == 1 && max == 1 ? body : add({Kind::kRepeat, 0, 0, min, max}, {body});
 }
 
-// One rule per number of characters of `end` that have just been read (Knuth, Morris, Pratt, "Fast
-// Pattern Matching in Strings", 1977).
-GrammarBuilder::Id GrammarBuilder::text_through(std::string_view end) {
-  std::u32string wanted;
-  for (std::size_t at = 0; at < end.size();) {
-    const Utf8Prefix prefix = utf8_prefix(end.substr(at));
-    wanted += prefix.character;
-    at += prefix.bytes;
+// One rule for each text that has just been read and may become one of those that are looked for
+// (Aho, Corasick, "Efficient String Matching", 1975).
+class GrammarBuilder::TextThrough {
+ public:
+  TextThrough(GrammarBuilder& builder, std::string_view end,
+              const std::vector<std::string_view>& without)
+      : builder_(builder), texts_{characters_of(end)} {
+    for (const std::string_view text : without) texts_.push_back(characters_of(text));
+    for (const std::u32string& text : texts_)
+      for (std::size_t i = 0; i < text.size(); ++i) {
+        states_.try_emplace(text.substr(0, i), 0);
+        known_ = known_ | CharClass({{text[i], text[i]}});
+      }
+    for (auto& [read, rule] : states_) rule = builder.add_rule(fmt::format("text before {}", end));
+    for (const auto& [read, rule] : states_) builder.define(rule, behind(read, {}));
   }
-  std::vector<RuleId> rules;
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    rules.push_back(add_rule(std::string("text before ") + std::string(end)));
-  for (std::size_t have = 0; have < wanted.size(); ++have) {
-    std::vector<Id> alternatives;
-    CharClass others = CharClass::all();
-    for (const char32_t character : wanted.substr(0, have + 1)) {
+
+  // From the start.
+  Id any() const { return builder_.rule(states_.at({})); }
+  Id behind(const std::u32string& read, const CharClass& forbidden) const;
+
+ private:
+  // Nothing where `text` is the last of a forbidden one.
+  std::optional<Id> go_on(std::u32string text) const;
+
+  GrammarBuilder& builder_;
+  std::vector<std::u32string> texts_;  // the first ends it, the others are forbidden
+  std::map<std::u32string, RuleId> states_;
+  CharClass known_;
+};
+
+GrammarBuilder::Id GrammarBuilder::TextThrough::behind(const std::u32string& read,
+                                                       const CharClass& forbidden) const {
+  std::vector<Id> ways;
+  for (const CharRange& range : known_.ranges())
+    for (char32_t character = range.first; character <= range.last; ++character) {
+      if (forbidden.contains(character)) continue;
+      const std::optional<Id> rest = go_on(read + character);
       const CharClass one({{character, character}});
-      if ((others & one).empty()) continue;
-      others = others - one;
-      const std::u32string read = wanted.substr(0, have) + character;
-      std::size_t next = read.size();
-      while (next > 0 && !read.ends_with(wanted.substr(0, next))) --next;
-      std::vector<Id> parts = {characters(one)};
-      if (next < wanted.size()) parts.push_back(rule(rules[next]));
-      alternatives.push_back(sequence(parts));
+      if (rest) ways.push_back(builder_.sequence({builder_.characters(one), *rest}));
     }
-    alternatives.push_back(sequence({characters(others), rule(rules[0])}));
-    define(rules[have], choice(alternatives));
-  }
-  return rules.empty() ? empty() : rule(rules[0]);
+  const CharClass others = known_.negated() - forbidden;
+  ways.push_back(builder_.sequence({builder_.characters(others), any()}));
+  return builder_.choice(std::move(ways));
+}
+
+std::optional<GrammarBuilder::Id> GrammarBuilder::TextThrough::go_on(std::u32string text) const {
+  for (const std::u32string& whole : texts_)
+    if (text.ends_with(whole))
+      return &whole == &texts_.front() ? std::optional(builder_.empty()) : std::nullopt;
+  while (!states_.contains(text)) text.erase(0, 1);
+  return builder_.rule(states_.at(text));
+}
+
+GrammarBuilder::Id GrammarBuilder::text_through(std::string_view end,
+                                                const std::vector<std::string_view>& without,
+                                                const CharClass& not_first) {
+  if (end.empty()) return empty();
+  const TextThrough text(*this, end, without);
+  return not_first.empty() ? text.any() : choice({literal(end), text.behind({}, not_first)});
 }
 
 GrammarBuilder::RuleId GrammarBuilder::add_rule(std::string name) {

@@ -105,4 +105,14 @@ std::vector<ByteSequence> utf8_sequences(const CharClass& characters) {
   return out;
 }
 
+std::u32string characters_of(std::string_view text) {
+  std::u32string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const Utf8Prefix prefix = utf8_prefix(text.substr(i));
+    out += prefix.character;
+    i += prefix.bytes;
+  }
+  return out;
+}
+
 }  // namespace strata

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace strata {
@@ -36,6 +38,9 @@ class CharClass {
  private:
   std::vector<CharRange> ranges_;
 };
+
+// The characters of a text in UTF-8.
+std::u32string characters_of(std::string_view text);
 
 struct ByteRange {
   std::uint8_t first = 0;

@@ -45,7 +45,9 @@ class GrammarBuilder {
   Id repeat(Id body, std::uint32_t min, std::uint32_t max);
   Id optional(Id body) { return repeat(body, 0, 1); }
   // All text that ends with the first occurrence of `end`. REQUIRES: valid UTF-8, not empty.
-  Id text_through(std::string_view end);
+  // None of `without` stands before that, and the text does not start with one of `not_first`.
+  Id text_through(std::string_view end, const std::vector<std::string_view>& without = {},
+                  const CharClass& not_first = {});
 
   // A rule can be used before it is defined. `name` is for error messages.
   RuleId add_rule(std::string name);
@@ -78,6 +80,7 @@ class GrammarBuilder {
   };
 
   Id add(Expression expression, const std::vector<Id>& parts);
+  class TextThrough;
 
   std::vector<Expression> expressions_;
   std::vector<Id> parts_;

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <charconv>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "base/printable.h"
-#include "base/utf8.h"
 #include "grammar/schema_reader.h"
 
 namespace strata {
@@ -19,66 +17,37 @@ using boost::json::value;
 using Id = GrammarBuilder::Id;
 using RuleId = GrammarBuilder::RuleId;
 
-constexpr std::size_t kMostSchemaNesting = 64;
 constexpr std::size_t kMostSchemas = 20'000;
-constexpr std::size_t kMostCopied = 200'000;  // values, to merge schemas
-
-std::size_t count_values(const value& v) {
-  std::size_t count = 1;
-  if (const auto* list = v.if_array())
-    for (const value& item : *list) count += count_values(item);
-  if (const auto* members = v.if_object())
-    for (const auto& member : *members) count += count_values(member.value());
-  return count;
-}
-
-std::string unescaped_step(std::string_view step) {
-  std::string out;
-  for (std::size_t i = 0; i < step.size(); ++i) {
-    const std::string_view rest = step.substr(i);
-    if (rest.starts_with("~0") || rest.starts_with("~1")) {
-      out += rest[1] == '0' ? '~' : '/';
-      ++i;
-    } else if (unsigned byte = 0;
-               rest[0] == '%' && rest.size() > 2 &&
-               std::from_chars(rest.data() + 1, rest.data() + 3, byte, 16).ptr == rest.data() + 3) {
-      out += static_cast<char>(byte);
-      i += 2;
-    } else {
-      out += rest[0];
-    }
-  }
-  return out;
-}
 
 }  // namespace
 
-Status SchemaReader::wrong(const std::string& path, std::string_view what) const {
-  return invalid_argument("{}, {}: {}", where_, path, what);
-}
-
-Status SchemaReader::no_support(const std::string& path, std::string_view what) const {
-  return unsupported("{}, {}: {} is not supported", where_, path, what);
-}
-
-Result<Id> SchemaReader::read() {
-  if (root_.is_bool() && !root_.get_bool()) return wrong("#", "false allows no value at all");
-  STRATA_ASSIGN(const Id id, read_schema(root_, "#", 0));
+Result<Id> SchemaReader::read_part(const value& schema, const std::string& path) {
+  if (schema.is_bool() && !schema.get_bool()) return wrong(path, "false allows no value at all");
+  STRATA_ASSIGN(const Id id, read_schema(schema, path, 0));
   while (!pending_.empty()) {
     const auto [pointer, rule] = pending_.back();
     pending_.pop_back();
-    STRATA_ASSIGN(const value* const schema, resolve(pointer, pointer));
-    STRATA_ASSIGN(const Id expression, read_schema(*schema, pointer, 0));
+    STRATA_ASSIGN(const value* const behind, resolve(pointer, pointer));
+    STRATA_ASSIGN(const Id expression, read_schema(*behind, pointer, 0));
     builder_.define(rule, expression);
   }
   return id;
 }
 
+Result<Id> SchemaReader::read_objects() {
+  STRATA_ASSIGN(const std::vector<object> schemas, objects());
+  std::vector<Id> ways;
+  for (const object& schema : schemas) {
+    STRATA_ASSIGN(const Id way, read_part(schema, "#"));
+    ways.push_back(way);
+  }
+  return builder_.choice(std::move(ways));
+}
+
 Result<Id> SchemaReader::read_schema(const value& schema, const std::string& path,
                                      std::size_t nesting) {
-  if (nesting > kMostSchemaNesting)
-    return resource_exhausted("{}, {}: schemas nest deeper than {}", where_, path,
-                              kMostSchemaNesting);
+  if (nesting > kMostNesting)
+    return resource_exhausted("{}, {}: schemas nest deeper than {}", where_, path, kMostNesting);
   if (++schemas_ > kMostSchemas)
     return resource_exhausted("{} has more than {} parts", where_, kMostSchemas);
   if (schema.is_bool()) return schema.get_bool() ? json_.value() : builder_.choice({});
@@ -92,13 +61,7 @@ Result<Id> SchemaReader::read_schema(const value& schema, const std::string& pat
 
 Result<Id> SchemaReader::read_object(const object& schema, const std::string& path,
                                      std::size_t nesting) {
-  for (const auto& [key, keyword_value] : schema) {
-    const bool off = keyword_value.is_bool() && !keyword_value.get_bool();
-    const bool harmless = view(key) == "unevaluatedProperties" && off &&
-                          find_key(schema, "additionalProperties") == nullptr;
-    if (use_of_keyword(view(key)) == KeywordUse::kUnsupported && !harmless)
-      return no_support(path + "/" + escaped_step(view(key)), "this keyword");
-  }
+  STRATA_TRY(check_keywords(schema, path));
   if (const value* const ref = find_key(schema, "$ref"))
     return read_reference(schema, *ref, path, nesting);
   if (const value* const all = find_key(schema, "allOf"))
@@ -128,31 +91,6 @@ Result<Id> SchemaReader::read_type(const object& schema, std::string_view type,
   return type == "boolean" ? json_.boolean() : json_.null();
 }
 
-Result<const value*> SchemaReader::resolve(std::string_view pointer,
-                                           const std::string& path) const {
-  const value* at = &root_;
-  if (!pointer.starts_with('#')) return no_support(path, "a $ref to another document");
-  pointer.remove_prefix(1);
-  if (!pointer.empty() && pointer[0] != '/') return no_support(path, "a $ref to an anchor");
-  while (!pointer.empty()) {
-    const std::size_t end = std::min(pointer.find('/', 1), pointer.size());
-    const std::string step = unescaped_step(pointer.substr(1, end - 1));
-    pointer.remove_prefix(end);
-    const value* next = nullptr;
-    if (const auto* members = at->if_object()) {
-      next = find_key(*members, step);
-    } else if (const auto* list = at->if_array();
-               list != nullptr && !step.empty() && step.size() < 7 &&
-               std::ranges::all_of(step, [](char c) { return '0' <= c && c <= '9'; })) {
-      const std::size_t index = std::stoul(step);
-      if (index < list->size()) next = &(*list)[index];
-    }
-    if (next == nullptr) return wrong(path, "$ref leads to nothing");
-    at = next;
-  }
-  return at;
-}
-
 Result<Id> SchemaReader::read_reference(const object& schema, const value& ref,
                                         const std::string& path, std::size_t nesting) {
   if (!ref.is_string()) return wrong(path + "/$ref", "expected a string");
@@ -174,38 +112,6 @@ Result<Id> SchemaReader::read_merged(const object& base, const value& part,
                                      std::size_t nesting) {
   STRATA_ASSIGN(object both, merged(base, part, part_path));
   return read_schema(both, path, nesting + 1);
-}
-
-Result<object> SchemaReader::merged(const object& base, const value& part,
-                                    const std::string& path) {
-  if (part.is_bool()) {
-    return part.get_bool() ? base : object{{"enum", boost::json::array()}};
-  }
-  if (!part.is_object()) return wrong(path, "a schema must be an object, true or false");
-  const object* second = &part.get_object();
-  object dissolved;
-  for (std::size_t i = 0; find_key(*second, "$ref") != nullptr; ++i) {
-    const value& ref = *find_key(*second, "$ref");
-    if (i > kMostSchemaNesting) return wrong(path, "$ref leads in a circle");
-    if (!ref.is_string()) return wrong(path + "/$ref", "expected a string");
-    STRATA_ASSIGN(const value* const target, resolve(view(ref.get_string()), path + "/$ref"));
-    object rest = *second;
-    rest.erase("$ref");
-    if (!target->is_object()) return wrong(path + "/$ref", "expected an object behind it");
-    STRATA_ASSIGN(dissolved, joined(target->get_object(), rest, path));
-    second = &dissolved;
-  }
-  return joined(base, *second, path);
-}
-
-Result<object> SchemaReader::joined(const object& a, const object& b, const std::string& path) {
-  copied_ += count_values(a) + count_values(b);
-  if (copied_ > kMostCopied)
-    return resource_exhausted("{}, {}: merging schemas takes more than {} values", where_, path,
-                              kMostCopied);
-  Result<object> out = merged_schema(a, b);
-  if (!out.ok()) return out.status().with_context(fmt::format("{}, {}", where_, path));
-  return out;
 }
 
 Result<Id> SchemaReader::read_all(const object& schema, const value& all, const std::string& path,
@@ -270,41 +176,12 @@ Result<Id> SchemaReader::read_constants(const object& schema, const std::string&
   return builder_.choice(std::move(ways));
 }
 
-Result<std::vector<std::string>> SchemaReader::types_of(const object& schema,
-                                                        const std::string& path) const {
-  std::vector<std::string> types;
-  if (const value* const type = find_key(schema, "type")) {
-    const boost::json::array list =
-        type->is_array() ? type->get_array() : boost::json::array{*type};
-    for (const value& name : list) {
-      const bool known =
-          name.is_string() &&
-          (is_of_type(0, view(name.get_string())) || is_of_type("", view(name.get_string())) ||
-           is_of_type(true, view(name.get_string())) ||
-           is_of_type(nullptr, view(name.get_string())) ||
-           is_of_type(object(), view(name.get_string())) || name == value("array"));
-      if (!known)
-        return wrong(path + "/type",
-                     "expected object, array, string, number, integer, boolean or null");
-      types.emplace_back(view(name.get_string()));
-    }
-    if (types.empty()) return wrong(path + "/type", "no type is left");
-    return types;
-  }
-  constexpr std::pair<KeywordUse, std::string_view> kTypes[] = {{KeywordUse::kObject, "object"},
-                                                                {KeywordUse::kArray, "array"},
-                                                                {KeywordUse::kString, "string"},
-                                                                {KeywordUse::kNumber, "number"}};
-  for (const auto& [use, type] : kTypes)
-    if (std::ranges::any_of(schema, [u = use](const auto& member) {
-          return use_of_keyword(view(member.key())) == u;
-        }))
-      types.emplace_back(type);
-  return types;
+Result<Id> add_json_schema(JsonText& json, const value& schema, std::string_view where) {
+  return SchemaReader(json, schema, where).read_part(schema, "#");
 }
 
-Result<Id> add_json_schema(JsonText& json, const value& schema, std::string_view where) {
-  return SchemaReader(json, schema, where).read();
+Result<Id> add_json_objects(JsonText& json, const value& schema, std::string_view where) {
+  return SchemaReader(json, schema, where).read_objects();
 }
 
 Result<Grammar> json_schema_grammar(const value& schema) {

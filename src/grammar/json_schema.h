@@ -26,6 +26,10 @@ namespace strata {
 Result<GrammarBuilder::Id> add_json_schema(JsonText& json, const boost::json::value& schema,
                                            std::string_view where = "the schema");
 
+// The objects among the values that `schema` describes. An error where there are none.
+Result<GrammarBuilder::Id> add_json_objects(JsonText& json, const boost::json::value& schema,
+                                            std::string_view where);
+
 // Answers that are a value by the schema, or any object.
 Result<Grammar> json_schema_grammar(const boost::json::value& schema);
 Result<Grammar> json_object_grammar();

@@ -315,5 +315,50 @@ TEST(JsonSchema, SchemasBecomePartsOfAGrammar) {
   EXPECT_NE(wrong.status().message().find("tools[1], #/type"), std::string::npos);
 }
 
+Result<Grammar> objects_grammar(std::string_view schema) {
+  GrammarBuilder builder;
+  JsonText json(builder);
+  const boost::json::value parameters = boost::json::parse({schema.data(), schema.size()});
+  STRATA_ASSIGN(const auto objects, add_json_objects(json, parameters, "f"));
+  const auto root = builder.add_rule("root");
+  builder.define(root, objects);
+  return builder.compile(root);
+}
+
+TEST(JsonSchema, ObjectsAreToldFromOtherValues) {
+  for (const char* const schema :
+       {R"({"title":"x"})", R"({"type":["object","null"]})", R"({"description":"x","$defs":{}})",
+        R"({"anyOf":[{"type":"string"},{"type":"object"},{"const":1}]})",
+        R"({"$ref":"#/$defs/x","$defs":{"x":{"type":["object","string"]}}})"}) {
+    const Grammar grammar = compiled(objects_grammar(schema));
+    EXPECT_TRUE(accepts(grammar, "{}")) << schema;
+    for (const char* const other : {"t", "n", "\"", "1", "["}) EXPECT_FALSE(begins(grammar, other));
+  }
+  const Grammar tree = compiled(objects_grammar(
+      R"({"type":"object","properties":{"a":{"$ref":"#"}},"additionalProperties":false})"));
+  EXPECT_TRUE(accepts(tree, R"({"a":{"a":{}}})"));
+  EXPECT_FALSE(begins(tree, R"({"a":1)"));
+  for (const char* const schema :
+       {R"({"type":"string"})", R"({"enum":[1,"a"]})", R"({"anyOf":[{"type":"null"},{"const":1}]})",
+        R"({"type":["array","null"]})"})
+    EXPECT_NE(objects_grammar(schema).status().message().find("f, #: no object fits"),
+              std::string::npos)
+        << schema;
+}
+
+TEST(Grammars, TextGoesThroughItsEndWithoutSome) {
+  GrammarBuilder builder;
+  const auto root = builder.add_rule("root");
+  builder.define(root, builder.text_through("\n</a>", {"</a>", "</aba>", "</abb"},
+                                            CharClass({{'1', '3'}, {'\n', '\n'}})));
+  const Grammar grammar = compiled(builder.compile(root));
+  for (const char* const text : {"\n</a>", "x\n</a>", "</\n</a>", "<<</\n\n</a>", "</aba</ab\n</a>",
+                                 "4\n1\n</a>", "\u00e9</abaa>\n</a>"})
+    EXPECT_TRUE(accepts(grammar, text)) << text;
+  for (const char* const text :
+       {"1", "\n1", "\n\n", "</a>", "x</a>", "</</a>", "</aba>", "x</abb", "</aba</abb", "\n</a> "})
+    EXPECT_FALSE(begins(grammar, text)) << text;
+}
+
 }  // namespace
 }  // namespace strata

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <boost/json.hpp>
 
+#include "grammar/other_text.h"
+
 namespace strata {
 namespace {
 
@@ -145,44 +147,12 @@ JsonText::Id JsonText::quoted(Id content) {
   return builder_.sequence({builder_.literal("\""), content, builder_.literal("\"")});
 }
 
-// Follows the tree of the excluded strings; a character that is not in it leads to any rest. In the
-// tree, none is escaped that need not be.
 JsonText::Id JsonText::string_except(std::vector<std::u32string> excluded) {
-  struct Node {
-    bool ends = false;
-    std::vector<std::pair<char32_t, std::size_t>> children;
-  };
-  std::ranges::sort(excluded);
-  std::vector<Node> nodes(1);
-  for (const std::u32string& text : excluded) {
-    std::size_t at = 0;
-    for (const char32_t c : text) {
-      if (nodes[at].children.empty() || nodes[at].children.back().first != c) {
-        nodes[at].children.emplace_back(c, nodes.size());
-        nodes.emplace_back();
-      }
-      at = nodes[at].children.back().second;
-    }
-    nodes[at].ends = true;
-  }
   const Id quote = builder_.literal("\"");
   const Id rest = builder_.sequence({builder_.repeat(character(), 0, kUnbounded), quote});
-  // Rules, as a string may be longer than expressions may nest. Children stand behind parents.
-  std::vector<Id> behind(nodes.size());
-  for (std::size_t i = nodes.size(); i-- > 0;) {
-    std::vector<Id> ways;
-    std::vector<CharRange> known;
-    if (!nodes[i].ends) ways.push_back(quote);
-    for (const auto& [c, child] : nodes[i].children) {
-      known.push_back({c, c});
-      ways.push_back(builder_.sequence({character(one(c)), behind[child]}));
-    }
-    ways.push_back(builder_.sequence({character(CharClass(std::move(known)).negated()), rest}));
-    const auto rule = builder_.add_rule("another string");
-    builder_.define(rule, builder_.choice(std::move(ways)));
-    behind[i] = builder_.rule(rule);
-  }
-  return builder_.sequence({quote, behind[0]});
+  const auto spelled = [&](const CharClass& characters) { return character(characters); };
+  return builder_.sequence(
+      {quote, add_other_text(builder_, std::move(excluded), spelled, rest, quote)});
 }
 
 JsonText::Id JsonText::constant(const boost::json::value& value) {

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "base/printable.h"
-#include "base/utf8.h"
 #include "grammar/json_schema.h"
 #include "grammar/schema_reader.h"
 
@@ -13,33 +12,7 @@ using boost::json::object;
 using boost::json::value;
 using Id = GrammarBuilder::Id;
 
-std::u32string characters_of(std::string_view text) {
-  std::u32string out;
-  for (std::size_t i = 0; i < text.size();) {
-    const Utf8Prefix prefix = utf8_prefix(text.substr(i));
-    out += prefix.character;
-    i += prefix.bytes;
-  }
-  return out;
-}
-
 }  // namespace
-
-Result<std::vector<std::string>> SchemaReader::required_names(const object& schema,
-                                                              const Path& path) const {
-  std::vector<std::string> names;
-  const value* const required = find_key(schema, "required");
-  if (required == nullptr) return names;
-  if (required->is_bool()) return names;  // draft 3, of the member itself
-  if (!required->is_array()) return wrong(path + "/required", "expected a list of names");
-  for (const value& name : required->get_array()) {
-    if (!name.is_string()) return wrong(path + "/required", "expected a list of names");
-    names.emplace_back(view(name.get_string()));
-  }
-  std::ranges::sort(names);
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  return names;
-}
 
 Result<std::optional<Id>> SchemaReader::read_additional(const object& schema, bool otherwise,
                                                         const Path& path, std::size_t nesting) {

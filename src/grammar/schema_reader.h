@@ -12,23 +12,22 @@
 #include <vector>
 
 #include "grammar/json_text.h"
-#include "grammar/schema_merge.h"
+#include "grammar/schema_document.h"
 
 namespace strata {
 
-class SchemaReader {
+class SchemaReader : private SchemaDocument {
  public:
   using Id = GrammarBuilder::Id;
   using RuleId = GrammarBuilder::RuleId;
-  using Value = boost::json::value;
-  using Object = boost::json::object;
-  using Path = std::string;  // a JSON pointer
 
   // Keeps references to `json` and `root`.
   SchemaReader(JsonText& json, const Value& root, std::string_view where)
-      : builder_(json.builder()), json_(json), root_(root), where_(where) {}
+      : SchemaDocument(root, where), builder_(json.builder()), json_(json) {}
 
-  Result<Id> read();
+  // A schema that stands in the document at `path`, or was made of what does.
+  Result<Id> read_part(const Value& schema, const Path& path);
+  Result<Id> read_objects();
 
  private:
   struct Member {
@@ -37,24 +36,16 @@ class SchemaReader {
     bool required = false;
   };
 
-  Status wrong(const Path& path, std::string_view what) const;
-  Status no_support(const Path& path, std::string_view what) const;
-
   Result<Id> read_schema(const Value& schema, const Path& path, std::size_t nesting);
   Result<Id> read_object(const Object& schema, const Path& path, std::size_t nesting);
-  // As `type` says, or the types that keywords are for; none: all.
-  Result<std::vector<std::string>> types_of(const Object& schema, const Path& path) const;
   Result<Id> read_type(const Object& schema, std::string_view type, const Path& path,
                        std::size_t nesting);
 
-  Result<const Value*> resolve(std::string_view pointer, const Path& path) const;
   Result<Id> read_reference(const Object& schema, const Value& ref, const Path& path,
                             std::size_t nesting);
   // A schema that is both; `part_path` is where `part` stands.
   Result<Id> read_merged(const Object& base, const Value& part, const Path& part_path,
                          const Path& path, std::size_t nesting);
-  Result<Object> merged(const Object& base, const Value& part, const Path& path);
-  Result<Object> joined(const Object& a, const Object& b, const Path& path);
   Result<Id> read_all(const Object& schema, const Value& all, const Path& path,
                       std::size_t nesting);
   Result<Id> read_any(const Object& schema, const Value& any, std::string_view key,
@@ -78,7 +69,6 @@ class SchemaReader {
   // In schema_objects.cc.
   Result<Id> read_members(const Object& schema, const Path& path, std::size_t nesting);
   Result<Id> read_map(const Object& schema, const Path& path, std::size_t nesting);
-  Result<std::vector<std::string>> required_names(const Object& schema, const Path& path) const;
   // The value of a member that `properties` does not name; none where there is to be none.
   Result<std::optional<Id>> read_additional(const Object& schema, bool otherwise, const Path& path,
                                             std::size_t nesting);
@@ -86,12 +76,9 @@ class SchemaReader {
 
   GrammarBuilder& builder_;
   JsonText& json_;
-  const Value& root_;
-  std::string where_;
   std::map<std::string, RuleId> references_;
   std::vector<std::pair<std::string, RuleId>> pending_;
   std::size_t schemas_ = 0;
-  std::size_t copied_ = 0;
 };
 
 }  // namespace strata

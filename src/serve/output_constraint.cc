@@ -9,6 +9,7 @@
 #include "grammar/grammar_constraint.h"
 #include "grammar/json_schema.h"
 #include "serve/call_constraint.h"
+#include "serve/tagged_arguments.h"
 
 namespace strata::serve {
 namespace {
@@ -34,87 +35,36 @@ std::string Wanted::key() const {
                                 thinking.open, thinking.close);
   out += format.kind == Kind::kGrammar ? format.grammar : json::serialize(format.schema);
   if (!tools) return out;
-  out += fmt::format("|{}|{}", tools->repeats, tools->separator);
-  for (const ToolGrammar::Call& call : tools->calls) {
+  out += fmt::format("|{}|{}|{}", tools->tagged, tools->repeats, tools->separator);
+  for (const ToolGrammar::Call& call : tools->calls)
     out += fmt::format("|{}|{}|{}", call.begin, call.end, json::serialize(call.schema));
-    for (const ToolGrammar::Argument& of : call.arguments)
-      out += fmt::format("|{}|{}|{}|{}|{}", of.begin, of.end, of.bare, of.required,
-                         json::serialize(of.schema));
-  }
   return out;
 }
 
-// The texts that a schema lists; nothing where it lists none.
-std::optional<std::vector<std::string>> listed_texts(const json::value& schema) {
-  const json::object* keywords = schema.if_object();
-  if (keywords == nullptr) return std::nullopt;
-  const json::value* listed = keywords->if_contains("const");
-  const json::value* list = keywords->if_contains("enum");
-  if (listed == nullptr && (list == nullptr || !list->is_array())) return std::nullopt;
+// What of the tools' schemas calls do not keep to.
+std::vector<std::string> notes_of(const ToolGrammar& tools) {
   std::vector<std::string> out;
-  for (const json::value& each : listed != nullptr ? json::array{*listed} : list->get_array())
-    if (each.is_string()) out.push_back(text_of(each.get_string()));
-  return out;
-}
-
-// Without quotes, through the text that ends it.
-Id add_bare(GrammarBuilder& builder, const ToolGrammar::Argument& argument) {
-  const auto texts = listed_texts(argument.schema);
-  if (!texts) return builder.text_through(argument.end);
-  std::vector<Id> ways;
-  for (const std::string& each : *texts) ways.push_back(builder.literal(each + argument.end));
-  return builder.choice(std::move(ways));
-}
-
-// What of a tool's schema does not hold where its values are bare.
-std::vector<std::string> loose_keywords(const ToolGrammar& tools) {
-  std::vector<std::string> out;
+  if (!tools.tagged) return out;
   for (const ToolGrammar::Call& call : tools.calls)
-    for (const ToolGrammar::Argument& argument : call.arguments)
-      for (const char* const key : {"pattern", "format", "minLength", "maxLength"})
-        if (argument.bare && argument.schema.is_object() &&
-            argument.schema.get_object().contains(key))
-          out.push_back(fmt::format("calls of the tool {} are not held to the `{}` of {}",
-                                    call.name, key, argument.key));
+    if (const auto tool = tagged_tool(call.name, call.schema); tool.ok())
+      out.insert(out.end(), tool->notes.begin(), tool->notes.end());
   return out;
 }
 
-Result<Id> add_arguments(JsonText& text, const ToolGrammar::Call& call) {
+Result<Id> add_call(JsonText& text, const ToolGrammar::Call& call, bool tagged) {
   GrammarBuilder& builder = text.builder();
-  std::vector<Id> parts;
-  for (const ToolGrammar::Argument& argument : call.arguments) {
-    std::vector<Id> one{builder.literal(argument.begin)};
-    if (argument.bare) {
-      one.push_back(add_bare(builder, argument));
-    } else {
-      STRATA_ASSIGN(const Id value,
-                    add_json_schema(text, argument.schema,
-                                    fmt::format("the tool {}, {}", call.name, argument.key)));
-      one.push_back(value);
-      one.push_back(builder.literal(argument.end));
-    }
-    const Id whole = builder.sequence(std::move(one));
-    parts.push_back(argument.required ? whole : builder.optional(whole));
-  }
-  return builder.sequence(std::move(parts));
-}
-
-Result<Id> add_call(JsonText& text, const ToolGrammar::Call& call) {
-  GrammarBuilder& builder = text.builder();
-  Id body = builder.empty();
-  if (call.has_arguments) {
-    STRATA_ASSIGN(body, add_arguments(text, call));
-  } else {
-    STRATA_ASSIGN(body, add_json_schema(text, call.schema, fmt::format("the tool {}", call.name)));
-  }
-  return builder.sequence({builder.literal(call.begin), body, builder.literal(call.end)});
+  STRATA_ASSIGN(const Id arguments,
+                tagged
+                    ? add_tagged_arguments(text, call.name, call.schema)
+                    : add_json_objects(text, call.schema, fmt::format("the tool {}", call.name)));
+  return builder.sequence({builder.literal(call.begin), arguments, builder.literal(call.end)});
 }
 
 Result<Id> add_calls(JsonText& text, const ToolGrammar& tools) {
   GrammarBuilder& builder = text.builder();
   std::vector<Id> calls;
   for (const ToolGrammar::Call& call : tools.calls) {
-    STRATA_ASSIGN(const Id one, add_call(text, call));
+    STRATA_ASSIGN(const Id one, add_call(text, call, tools.tagged));
     calls.push_back(one);
   }
   const Id any = builder.choice(std::move(calls));
@@ -176,6 +126,17 @@ Answer<std::optional<ToolGrammar>> callable(ToolStyle style, const Generation& g
   return std::optional(std::move(grammar));
 }
 
+// A call that is required leaves no room for a format.
+std::optional<Refusal> check_format(const OutputFormat& format,
+                                    std::vector<std::string>& warnings) {
+  if (format.kind == Kind::kGrammar)
+    return wrong_field(format.field, "cannot be given where `tool_choice` requires a call");
+  if (format.kind != Kind::kText)
+    warnings.push_back(
+        fmt::format("`{}` has no effect, as `tool_choice` requires a call", format.field));
+  return std::nullopt;
+}
+
 using Masks = std::shared_ptr<TokenMasks>;
 
 // Null where there is no room for them.
@@ -200,12 +161,13 @@ Answer<std::shared_ptr<const Constraint>> constraint_of(const ServedModel& model
   const ToolStyle style = chat ? model.chat()->tool_style() : ToolStyle::kNone;
   STRATA_ASSIGN(auto tools, callable(style, generation));
   const bool required = generation.tool_choice.mode == ToolChoice::Mode::kRequired;
+  if (required) STRATA_CHECK(check_format(format, warnings));
   if (!tools && !generation.tools.empty() && generation.tool_choice.mode == ToolChoice::Mode::kAuto)
     warnings.emplace_back(
         "`tools`: how the model's chat template writes calls is not known, so answers hold none");
   if (!tools && format.kind == Kind::kText) return Made();
   if (tools)
-    for (std::string& each : loose_keywords(*tools)) warnings.push_back(printable(each));
+    for (std::string& each : notes_of(*tools)) warnings.push_back(printable(each));
   ThinkingTags thinking;
   if (chat && (starts_thinking || generation.think.value_or(true)))
     thinking = model.chat()->thinking().tags;

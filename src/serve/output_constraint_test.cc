@@ -234,6 +234,42 @@ TEST_F(OutputConstraint, HoldsRequiredCallsToTheStyleOfTheTemplate) {
   }
 }
 
+TEST_F(OutputConstraint, ArgumentsAreObjectsWhateverTheSchemaSays) {
+  const auto tools = [](std::string_view parameters) {
+    return fmt::format(R"([{{"function": {{"name": "f", "parameters": {}}}}}])", parameters);
+  };
+  for (const std::string_view style : {kHermesCalls, kLlamaCalls}) {
+    use(style);
+    const std::string call = style == kHermesCalls
+                                 ? "<tool_call>\n{\"name\": \"f\", \"arguments\": "
+                                 : "{\"name\": \"f\", \"parameters\": ";
+    for (const char* const schema : {R"({"title": "x"})", R"({"type": ["object", "null"]})",
+                                     R"({"anyOf": [{"type": "object"}, {"type": "string"}]})"}) {
+      EXPECT_EQ(way(requiring(tools(schema)), call + "{}"), call + "{}...") << schema;
+      for (const char* const other : {"true", "null", "\"", "1"})
+        EXPECT_FALSE(way(requiring(tools(schema)), call + other).starts_with(call + other));
+    }
+  }
+  for (const std::string_view style : {kHermesCalls, kLlamaCalls, kTaggedCalls}) {
+    use(style);
+    const std::string none = tools(R"({"type": "string"})");
+    EXPECT_EQ(made(requiring(none)).status().http_status, 400);
+    EXPECT_EQ(made(requiring(none)).status().field, "tools");
+    EXPECT_EQ(way(asking(none), "x"), "free");
+    EXPECT_THAT(warnings_, ElementsAre(HasSubstr("the tool f, #: no object fits")));
+  }
+}
+
+TEST_F(OutputConstraint, RefusesToRequireCallsThatCannotBeWritten) {
+  use(kTaggedCalls);
+  const std::string tools = R"([{"function": {"name": "f", "parameters": {"type": "object",
+      "properties": {"a>b": {"type": "integer"}}, "required": ["a>b"]}}}])";
+  EXPECT_EQ(made(requiring(tools)).status().http_status, 400);
+  EXPECT_EQ(made(requiring(tools)).status().field, "tools");
+  EXPECT_EQ(way(asking(tools), "x"), "free");
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("the name of \"a>b\"")));
+}
+
 TEST_F(OutputConstraint, HoldsBareValuesToTheTextsOfTheirList) {
   use(kTaggedCalls);
   const auto tools = [](std::string_view city) {
@@ -313,6 +349,22 @@ TEST_F(OutputConstraint, LeavesACallPossibleBesideAFormat) {
   generation.format = {OutputFormat::Kind::kGrammar, {}, "root ::= \"b\"", "grammar"};
   EXPECT_EQ(way(generation, "b"), "b.");
   EXPECT_EQ(way(generation, "<"), "");
+}
+
+TEST_F(OutputConstraint, SaysWhatBecomesOfAFormatBesideARequiredCall) {
+  use(kHermesCalls);
+  const std::string_view call = "<tool_call>\n{\"name\": \"g\", \"arguments\": {}}\n</tool_call>";
+  for (const char* const name : {"", "g"}) {
+    Generation generation = requiring(kTools, name);
+    for (const auto kind : {OutputFormat::Kind::kJsonObject, OutputFormat::Kind::kJsonSchema}) {
+      generation.format = {kind, json::parse(R"({"enum": ["a"]})"), {}, "response_format"};
+      EXPECT_EQ(way(generation, call), fmt::format("{}.", call));
+      EXPECT_THAT(warnings_, ElementsAre(HasSubstr("`response_format` has no effect")));
+    }
+    generation.format = {OutputFormat::Kind::kGrammar, {}, "root ::= \"b\"", "grammar"};
+    EXPECT_EQ(made(generation).status().http_status, 400);
+    EXPECT_EQ(made(generation).status().field, "grammar");
+  }
 }
 
 TEST_F(OutputConstraint, RefusesToRequireCallsThatItCannotRead) {

@@ -1,7 +1,9 @@
+#include "text/tagged_call.h"
+
 #include <algorithm>
 #include <boost/json/value.hpp>
 #include <optional>
-#include <set>
+#include <utility>
 
 #include "text/call_reader.h"
 #include "text/json_kinds.h"
@@ -10,27 +12,7 @@
 namespace strata {
 namespace {
 
-constexpr std::string_view kParameter = "<parameter=", kEndParameter = "</parameter>";
-constexpr std::string_view kEndFunction = "</function>";
-// What ends a value: with the line break that a template puts before it, or without.
-constexpr std::string_view kEndParameterLine = "\n</parameter>";
-constexpr std::size_t kMaxLabelBytes = 256;
-
-// A value that is written bare, as JSON: of the kinds that the schema allows where it reads as one
-// of them, else a string.
-std::string value_json(const std::string& text, unsigned kinds) {
-  if (const auto json = strict_json(text)) {
-    const unsigned kind = json_kind_at(json->front());
-    if (kind != JsonKinds::kString && (kinds & kind) != 0) return *json;
-  }
-  // As Python spells them.
-  if ((kinds & JsonKinds::kString) == 0) {
-    if ((kinds & JsonKinds::kBoolean) != 0 && text == "True") return "true";
-    if ((kinds & JsonKinds::kBoolean) != 0 && text == "False") return "false";
-    if ((kinds & JsonKinds::kNull) != 0 && text == "None") return "null";
-  }
-  return json_quoted(text);
-}
+bool fits_label(char byte) { return !is_json_space(byte) && byte != '<' && byte != '>'; }
 
 class TaggedCall final : public CallReader {
  public:
@@ -55,7 +37,7 @@ class TaggedCall final : public CallReader {
   State state_;
   std::string tag_;    // what has come of a tag
   std::string label_;  // of a name or key
-  std::set<std::string> keys_;
+  bool has_arguments_ = false;
   unsigned kinds_ = JsonKinds::kAny;  // of the value that is being read
   bool at_value_start_ = false;
   std::string value_;  // unless it streams
@@ -77,7 +59,7 @@ TaggedCall::Step TaggedCall::tag(char byte) {
   if (tag_.empty() && is_json_space(byte)) return Step::kMore;
   tag_ += byte;
   const bool in_body = state_ == State::kBody;
-  const std::string_view opening = in_body ? kParameter : kFunctionTag;
+  const std::string_view opening = in_body ? kParameterTag : kFunctionTag;
   const bool may_end = in_body && (kEndFunction.starts_with(tag_) || kEndCallTag.starts_with(tag_));
   if (!opening.starts_with(tag_) && !may_end) return Step::kBroken;
   if (tag_ == opening) {
@@ -94,7 +76,8 @@ TaggedCall::Step TaggedCall::tag(char byte) {
 
 TaggedCall::Step TaggedCall::label(char byte) {
   if (byte != '>') {
-    if (is_json_space(byte) || byte == '<' || label_.size() == kMaxLabelBytes) return Step::kBroken;
+    const bool fits = fits_label(byte) || (byte == ' ' && state_ == State::kKey);
+    if (!fits || label_.size() == kMostLabelBytes) return Step::kBroken;
     label_ += byte;
     return Step::kMore;
   }
@@ -109,17 +92,12 @@ bool TaggedCall::end_name() {
   return true;
 }
 
+// A key may come again, as in JSON.
 bool TaggedCall::end_key() {
-  if (label_.empty() || !keys_.insert(label_).second) return false;
-  kinds_ = JsonKinds::kAny;
+  if (label_.empty()) return false;
   const auto tool = std::ranges::find(tools_, name_, &Tool::name);
-  if (tool != tools_.end()) {
-    const auto* properties = tool->parameters.if_contains("properties");
-    const auto* fields = properties != nullptr ? properties->if_object() : nullptr;
-    const auto* schema = fields != nullptr ? fields->if_contains(label_) : nullptr;
-    if (schema != nullptr) kinds_ = json_kinds(*schema);
-  }
-  if (keys_.size() > 1) arguments_ += ", ";
+  kinds_ = tool == tools_.end() ? JsonKinds::kAny : member_kinds(tool->parameters, label_);
+  if (std::exchange(has_arguments_, true)) arguments_ += ", ";
   arguments_ += json_quoted(label_) + ": ";
   if (kinds_ == JsonKinds::kString) arguments_ += '"';
   at_value_start_ = true;
@@ -158,11 +136,37 @@ void TaggedCall::put(char byte) {
 }
 
 void TaggedCall::end_value() {
-  arguments_ += kinds_ == JsonKinds::kString ? "\"" : value_json(value_, kinds_);
+  arguments_ += kinds_ == JsonKinds::kString ? "\"" : tagged_value(value_, kinds_);
   state_ = State::kBody;
 }
 
 }  // namespace
+
+bool is_tagged_key(std::string_view key) {
+  return !key.empty() && key.size() <= kMostLabelBytes &&
+         std::ranges::all_of(key, [](char byte) { return fits_label(byte) || byte == ' '; });
+}
+
+bool is_tagged_text(std::string_view text) {
+  return text.find(kEndParameter) == text.npos && text.find(kEndCallTag) == text.npos;
+}
+
+std::string tagged_value(const std::string& text, unsigned kinds) {
+  const bool may_be_text = (kinds & JsonKinds::kString) != 0;
+  if (const auto json = strict_json(text)) {
+    const unsigned kind = json_kind_of(*json);
+    const bool number = (kind & JsonKinds::kNumber) != 0 && (kinds & JsonKinds::kNumber) != 0;
+    if (kind != JsonKinds::kString && ((kinds & kind) != 0 || (number && !may_be_text)))
+      return *json;
+  }
+  // As Python spells them.
+  if (!may_be_text) {
+    if ((kinds & JsonKinds::kTrue) != 0 && text == "True") return "true";
+    if ((kinds & JsonKinds::kFalse) != 0 && text == "False") return "false";
+    if ((kinds & JsonKinds::kNull) != 0 && text == "None") return "null";
+  }
+  return json_quoted(text);
+}
 
 std::unique_ptr<CallReader> read_tagged_call(std::span<const Tool> tools, bool in_function) {
   return std::make_unique<TaggedCall>(tools, in_function);

@@ -239,6 +239,48 @@ TEST(TaggedCalls, KeepTheLineBreaksOfValues) {
             R"('' call_0 write_file({"path": ""}))");
 }
 
+TEST(TaggedCalls, AKeyMayComeAgainAndHoldSpaces) {
+  EXPECT_EQ(outcome(kTagged,
+                    "<tool_call><function=f><parameter=a b>1</parameter><parameter=a b>2"
+                    "</parameter></function></tool_call>"),
+            R"('' call_0 f({"a b": 1, "a b": 2}))");
+}
+
+// Of every value the arguments that a tool with these properties gets.
+std::string arguments_of_value(std::string_view parameters, std::string_view value) {
+  const auto tools = read_tools(json::parse(
+      fmt::format(R"([{{"function": {{"name": "f", "parameters": {}}}}}])", parameters)));
+  EXPECT_TRUE(tools.ok());
+  ToolCallParser parser(ToolStyle::kFunctionTags, *tools, "");
+  const auto piece = parser.push(fmt::format(
+      "<tool_call>\n<function=f>\n<parameter=a>\n{}\n</parameter>\n</function>", value));
+  return piece.calls.size() == 1 ? piece.calls[0].arguments : "no call";
+}
+
+TEST(TaggedCalls, ValuesAreReadByTheWholeSchema) {
+  const std::string_view definitions =
+      R"("$defs": {"s": {"type": "string"}, "t": {"$ref": "#/$defs/s"},
+                   "p": {"properties": {"a": {"$ref": "#/$defs/s"}}}})";
+  for (const char* const schema :
+       {R"("properties": {"a": {"$ref": "#/$defs/t"}})", R"("$ref": "#/$defs/p")",
+        R"("properties": {"a": {"allOf": [{"$ref": "#/$defs/s"}, {"maxLength": 9}]}})",
+        R"("properties": {"a": {"minLength": 1}})", R"("allOf": [{"$ref": "#/$defs/p"}, {}])",
+        R"("anyOf": [{"$ref": "#/$defs/p"}, {"required": ["b"]}])",
+        R"("properties": {"b": {}}, "additionalProperties": {"$ref": "#/$defs/s"})"})
+    EXPECT_EQ(arguments_of_value(fmt::format("{{{}, {}}}", schema, definitions), "12"),
+              R"({"a": "12"})")
+        << schema;
+  const std::string_view number = R"({"properties": {"a": {"anyOf": [{"type": "string"},
+      {"type": "integer"}]}}})";
+  EXPECT_EQ(arguments_of_value(number, "12"), R"({"a": 12})");
+  EXPECT_EQ(arguments_of_value(number, "1.5"), R"({"a": "1.5"})");
+  EXPECT_EQ(arguments_of_value(R"({"properties": {"a": {"type": "integer"}}})", "1.0"),
+            R"({"a": 1.0})");
+  const std::string_view loop = R"({"properties": {"a": {"anyOf": [{"$ref": "#/properties/a"},
+      {"$ref": "#/properties/a"}, {"$ref": "#/properties/a"}]}}})";
+  EXPECT_EQ(arguments_of_value(loop, "12"), R"({"a": 12})");
+}
+
 TEST(TaggedCalls, MayLackTheOuterTag) {
   EXPECT_EQ(outcome(kTagged, "Well <function=now></function> and"), "'Well and' call_0 now({})");
 }

@@ -4,7 +4,6 @@
 #include <boost/json/array.hpp>
 #include <set>
 
-#include "text/json_kinds.h"
 #include "text/json_scanner.h"
 
 namespace strata {
@@ -81,42 +80,14 @@ ToolGrammar json_grammar(const std::vector<Tool>& tools, std::string_view open,
   return out;
 }
 
-bool is_required(const json::object& schema, std::string_view key) {
-  const json::value* required = schema.if_contains("required");
-  return required != nullptr && required->is_array() &&
-         std::ranges::any_of(required->get_array(), [&](const json::value& name) {
-           return name.is_string() && name.get_string() == key;
-         });
-}
-
-ToolGrammar::Argument tagged_argument(const json::object& schema, std::string_view key,
-                                      const json::value& value) {
-  ToolGrammar::Argument out;
-  out.key = key;
-  out.begin = fmt::format("<parameter={}>\n", key);
-  out.end = "\n</parameter>\n";
-  out.schema = value;
-  // What a "$ref" in it may point at.
-  for (const char* definitions : {"$defs", "definitions"})
-    if (const json::value* shared = schema.if_contains(definitions);
-        shared != nullptr && out.schema.is_object())
-      out.schema.get_object().emplace(definitions, *shared);
-  out.bare = json_kinds(value) == JsonKinds::kString;
-  out.required = is_required(schema, key);
-  return out;
-}
-
 ToolGrammar tagged_grammar(const std::vector<Tool>& tools) {
   ToolGrammar out;
+  out.tagged = true;
   for (const Tool& tool : tools) {
     ToolGrammar::Call call;
     call.name = tool.name;
     call.begin = fmt::format("<tool_call>\n<function={}>\n", tool.name);
-    call.has_arguments = true;
-    const json::value* properties = tool.parameters.if_contains("properties");
-    if (properties != nullptr && properties->is_object())
-      for (const auto& entry : properties->get_object())
-        call.arguments.push_back(tagged_argument(tool.parameters, entry.key(), entry.value()));
+    call.schema = tool.parameters;
     call.end = "</function>\n</tool_call>";
     out.calls.push_back(std::move(call));
   }

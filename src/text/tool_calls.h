@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,7 +18,8 @@ enum class ToolStyle : std::uint8_t {
   kHermes,  // <tool_call>{"name": .., "arguments": {..}}</tool_call>, also Qwen
   kLlama,   // {"name": .., "parameters": {..}}, perhaps behind <|python_tag|>
   // <tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>, as
-  // Qwen3-Coder; values of strings are bare, others JSON.
+  // Qwen3-Coder; strings are bare, other values JSON. What may be either is a string unless it
+  // reads as a value of the other kinds.
   kFunctionTags,
 };
 
@@ -41,24 +43,15 @@ Result<std::vector<Tool>> read_tools(const boost::json::value& tools);
 // What a constraint on the model's output is made of: one of `calls`, then, where they may repeat,
 // any number of `separator` and another.
 struct ToolGrammar {
-  // A value between fixed texts.
-  struct Argument {
-    std::string key, begin, end;
-    boost::json::value schema;
-    // Text that JSON would have as a string, without quotes: it does not hold "</parameter>" or
-    // "</tool_call>". false: JSON.
-    bool bare = false;
-    bool required = false;  // others may be left out; the order is fixed
-  };
   struct Call {
     std::string name, begin;
-    // Empty: between `begin` and `end` stands one JSON value that `schema` describes.
-    std::vector<Argument> arguments;
-    bool has_arguments = false;  // `arguments`, even if empty, stand there instead
-    boost::json::object schema;
+    boost::json::value schema;  // of the arguments, an object
     std::string end;
   };
   std::vector<Call> calls;
+  // Between `begin` and `end` stand, where `tagged`, arguments as text/tagged_call.h has them, each
+  // behind its key and with a line's end behind it; else the arguments as JSON.
+  bool tagged = false;
   std::string separator;
   bool repeats = false;
   // Where calls are free to come, a constraint starts behind one of these texts.

@@ -76,15 +76,6 @@ TEST(ToolStyles, AreToldByWhatSurroundsACall) {
     EXPECT_EQ(style(other), ToolStyle::kNone) << other;
 }
 
-// What a constraint lets a model write: the call of `call`, with `value` for every JSON value.
-std::string write_call(const ToolGrammar::Call& call, std::string_view value) {
-  std::string out = call.begin;
-  if (!call.has_arguments) out += value;
-  for (const ToolGrammar::Argument& argument : call.arguments)
-    out += argument.begin + (argument.bare ? "Oslo" : "2") + argument.end;
-  return out + call.end;
-}
-
 TEST(ToolGrammars, GiveWhatTheParserReads) {
   const std::vector<Tool> tools = tools_in(kTwoTools);
   for (const ToolStyle style : {ToolStyle::kHermes, ToolStyle::kLlama, ToolStyle::kFunctionTags}) {
@@ -97,8 +88,12 @@ TEST(ToolGrammars, GiveWhatTheParserReads) {
         EXPECT_TRUE(call.begin.starts_with(trigger.begin)) << call.begin;
         EXPECT_TRUE(trigger.begin.ends_with(trigger.text)) << trigger.text;
       }
-      text += (text.empty() ? "" : grammar.separator) +
-              write_call(call, R"({"city": "Oslo", "days": 2})");
+      const bool tagged = style == ToolStyle::kFunctionTags;
+      EXPECT_EQ(grammar.tagged, tagged);
+      text += (text.empty() ? "" : grammar.separator) + call.begin +
+              (tagged ? "<parameter=city>\nOslo\n</parameter>\n<parameter=days>\n2\n</parameter>\n"
+                      : R"({"city": "Oslo", "days": 2})") +
+              call.end;
     }
     ToolCallParser parser(style, tools, "");
     auto piece = parser.push(text);
@@ -108,28 +103,9 @@ TEST(ToolGrammars, GiveWhatTheParserReads) {
     EXPECT_EQ(piece.calls[0].name, "get_weather");
     EXPECT_EQ(piece.calls[0].arguments, R"({"city": "Oslo", "days": 2})");
     EXPECT_EQ(piece.calls[1].name, "now");
+    EXPECT_EQ(json::serialize(grammar.calls[0].schema), json::serialize(tools[0].parameters));
     EXPECT_TRUE(parser.finish(true).error.ok());
   }
-}
-
-TEST(ToolGrammars, SchemasOfArgumentsKeepWhatTheyReferTo) {
-  const ToolGrammar grammar = tool_grammar(ToolStyle::kFunctionTags, tools_in(R"([{"function": {
-      "name": "f", "parameters": {"properties": {"a": {"$ref": "#/$defs/A"}},
-      "$defs": {"A": {"type": "integer"}}}}}])"));
-  EXPECT_EQ(json::serialize(grammar.calls[0].arguments[0].schema),
-            R"({"$ref":"#/$defs/A","$defs":{"A":{"type":"integer"}}})");
-}
-
-TEST(ToolGrammars, TellBareTextFromJson) {
-  const ToolGrammar grammar = tool_grammar(ToolStyle::kFunctionTags, tools_in(kTwoTools));
-  const auto& arguments = grammar.calls[0].arguments;
-  ASSERT_EQ(arguments.size(), 2u);
-  EXPECT_EQ(arguments[0].key, "city");
-  EXPECT_TRUE(arguments[0].bare);
-  EXPECT_TRUE(arguments[0].required);
-  EXPECT_FALSE(arguments[1].bare);
-  EXPECT_FALSE(arguments[1].required);
-  EXPECT_EQ(json::serialize(arguments[1].schema), R"({"type":"integer"})");
 }
 
 }  // namespace
