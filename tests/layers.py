@@ -50,7 +50,7 @@ EXTERNAL = [
     (r"CLI/.*", ["apps/", "tools/"]),
     (r"histedit\.h|editline/.*", ["apps/"]),
     (r"gtest/.*|gmock/.*", ["tests/", "*_test.cc", "*/test_support.h"]),
-    (r"benchmark/.*", ["bench/", "*_bench.cc"]),
+    (r"benchmark/.*", ["bench/", "*_bench.cc", "*/bench_support.h"]),
     (r"curl/.*|zip\.h", ["src/hub/"]),
     (r"liburing\.h", ["src/weights/"]),
     (r"toml\+\+/.*", ["apps/"]),

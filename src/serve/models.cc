@@ -294,6 +294,7 @@ void Models::stop_yielding(std::unique_lock<std::mutex>& lock) {
   if (leases.empty()) return;
   lock.unlock();
   for (auto& [done, leased] : leases) done(std::move(leased));
+  leases.clear();  // what they hold may be leases, whose end takes the lock
   lock.lock();
 }
 
@@ -470,6 +471,8 @@ void Models::finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,
     else
       waiting[i].done(Refusal(status));
   }
+  waiting.clear();  // as in stop_yielding()
+  leases.clear();
   lock.lock();
 }
 
