@@ -1,6 +1,7 @@
 // The models of a server under one memory budget: loaded when first asked for, unloaded when nobody
 // has asked for long, or when another needs the room. One that finds no room waits for others to be
-// idle; where they are in use for long, they take no new requests until it had its turn.
+// idle; where they are in use for long, one after the other takes no new requests until it had its
+// turn.
 #pragma once
 
 #include <atomic>
