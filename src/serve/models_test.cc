@@ -331,8 +331,8 @@ TEST_F(ModelsTest, InUseYieldOneAfterTheOther) {
   }
   ASSERT_GE(leases.size(), 2u);
   ASSERT_LT(leases.size(), room.files.size());
-  for (const auto& [name, lease] : leases)
-    ASSERT_TRUE(eventually([&] { return !is_there(ask(models, name)); })) << name;
+  for (const auto& used : leases)
+    ASSERT_TRUE(eventually([&] { return !is_there(ask(models, used.first)); })) << used.first;
   leases.clear();
   EXPECT_TRUE(waiting.get().ok());
 }
