@@ -486,9 +486,12 @@ void Models::unload_now(std::unique_lock<std::mutex>& lock, Entry& entry) {
   if (options_.log) options_.log(fmt::format("unloaded {}", entry.file.name));
   lock.lock();
   entry.yields = false;
-  const bool wanted = !entry.waiting.empty();
+  const KeepAlive asked = entry.keep_alive;
   forget(entry);
-  if (wanted) entry.state = ModelState::kWaiting;
+  if (!entry.waiting.empty()) {
+    entry.state = ModelState::kWaiting;
+    entry.keep_alive = asked;  // perhaps by one that waits
+  }
   for (const auto& each : entries_) each->has_no_room = false;
 }
 

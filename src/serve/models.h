@@ -80,8 +80,8 @@ class Models {
 
   // Calls `done` at once where the model is ready or unknown, else from the thread that loads. An
   // empty name is the only model that the server was started with. `keep_alive` holds until another
-  // is given, or the model goes. As many may
-  // wait for a model as may wait in its queue; more are refused.
+  // is given, or the model goes. As many may wait for a model as may wait in its queue; more are
+  // refused.
   void acquire(const std::string& name, std::optional<KeepAlive> keep_alive, const Done& done,
                Ticket ticket = 0);
   // As acquire(), also for models that only options.find knows.

@@ -136,8 +136,14 @@ TEST_F(ModelsTest, StayAsLongAsTheLastThatSaidSo) {
   EXPECT_LT(expiry(), KeepAlive(0)) << "for ever";
   ASSERT_TRUE(models.unload("alpha").ok());
   ASSERT_TRUE(eventually([&] { return state_of(models, "alpha") == ModelState::kUnloaded; }));
-  const auto lease = acquire(models, "alpha", std::chrono::hours(1));
+  auto lease = acquire(models, "alpha", std::chrono::hours(1));
   EXPECT_EQ(expiry(), std::chrono::hours(1)) << "no time passes in use";
+  ASSERT_TRUE(models.unload("alpha").ok());
+  std::atomic<bool> again{false};
+  models.acquire("alpha", std::chrono::hours(2), [&](const Answer<Lease>&) { again = true; });
+  *lease = nullptr;
+  ASSERT_TRUE(eventually([&] { return again.load(); }));
+  EXPECT_GT(expiry(), std::chrono::minutes(61)) << "who waits for it to come again has said so";
 }
 
 TEST_F(ModelsTest, AreStartingUntilOneWasReady) {
@@ -218,6 +224,16 @@ class CrowdedModelsTest : public ModelsTest {
     first_ = *lease;
   }
 
+  // Somebody always uses alpha; `waiting` is the first request that waits.
+  void use_until_it_yields(Waiting& waiting) {
+    ASSERT_TRUE(eventually([&] {
+      waiting = ask(*models_, "alpha");
+      if (!is_there(waiting)) return true;
+      first_ = std::move(waiting.get()).value();
+      return false;
+    }));
+  }
+
   std::unique_ptr<Models> models_;
   Lease first_;
 };
@@ -242,13 +258,7 @@ TEST_F(CrowdedModelsTest, InUseYieldToOneThatHasWaited) {
   start(std::chrono::milliseconds(0));
   Waiting second = ask(*models_, "beta");
   Waiting third;
-  // Somebody always uses alpha, until it yields.
-  ASSERT_TRUE(eventually([&] {
-    third = ask(*models_, "alpha");
-    if (!is_there(third)) return true;
-    first_ = std::move(third.get()).value();
-    return false;
-  }));
+  use_until_it_yields(third);
   EXPECT_FALSE(is_there(second));
   first_ = nullptr;
   auto lease = second.get();
@@ -265,12 +275,7 @@ TEST_F(CrowdedModelsTest, GoOnWhenTheOneThatWaitedIsGivenUp) {
   const Models::Ticket ticket = models_->new_ticket();
   Waiting second = ask(*models_, "beta", ticket);
   Waiting third;
-  ASSERT_TRUE(eventually([&] {
-    third = ask(*models_, "alpha");
-    if (!is_there(third)) return true;
-    first_ = std::move(third.get()).value();
-    return false;
-  }));
+  use_until_it_yields(third);
   EXPECT_TRUE(models_->give_up(ticket));
   EXPECT_FALSE(models_->give_up(ticket));
   const auto lease = third.get();
