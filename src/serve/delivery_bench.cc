@@ -35,7 +35,7 @@ class FakeEngine final : public Engine {
   }
 
  private:
-  const PlacementPlan plan_;
+  const PlacementPlan plan_ = {};
   const std::string device_ = "none";
   std::mutex mutex_;
   std::vector<std::shared_ptr<Sink>> sinks_;
