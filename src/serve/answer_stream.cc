@@ -22,6 +22,13 @@ const char* name_of(RequestEnd end) {
   return "done";
 }
 
+// A repetition would cost a whole answer, for nobody who asked for it.
+Refusal broken_call(const Status& error) {
+  Refusal refusal(500, "tool_call_error", error.message());
+  refusal.repeatable = false;
+  return refusal;
+}
+
 }  // namespace
 
 AnswerStream::AnswerStream(AnswerSetup setup)
@@ -135,7 +142,7 @@ void AnswerStream::on_token(std::int32_t index, TokenId token, std::vector<LogPr
   begin(client);
   TokenEvent event{token, choice.text.push(token), std::move(logprobs)};
   if (!event.delta.error.ok()) {
-    fail(Refusal(500, "tool_call_error", event.delta.error.message()), client);
+    fail(broken_call(event.delta.error), client);
     return cancel();
   }
   setup_.writer->token(index, event, client);
@@ -191,7 +198,7 @@ void AnswerStream::end_choice(std::int32_t index, FinishReason reason, ClientStr
   const AnswerDelta rest =
       choice.text.finish(complete ? Detokenizer::End::kComplete : Detokenizer::End::kCut);
   if (!rest.error.ok()) {
-    fail(Refusal(500, "tool_call_error", rest.error.message()), client);
+    fail(broken_call(rest.error), client);
     return cancel();
   }
   choice.ended = true;

@@ -15,9 +15,10 @@ inline http::HttpResponse json_response(const boost::json::value& body, int stat
   return response;
 }
 
-// Tells a client when to come again.
-inline void add_retry_after(const Refusal& refusal, http::HttpResponse& response) {
+// Tells a client when to come again, or not to: OpenAI's know the second.
+inline void add_retry_hints(const Refusal& refusal, http::HttpResponse& response) {
   if (refusal.is_overload()) response.headers.emplace_back("Retry-After", "1");
+  if (!refusal.repeatable) response.headers.emplace_back("x-should-retry", "false");
 }
 
 }  // namespace strata::serve

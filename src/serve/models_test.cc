@@ -150,8 +150,10 @@ TEST_F(ModelsTest, AreStartingUntilOneWasReady) {
   Models models(options());
   EXPECT_TRUE(acquire(models, "alpha", KeepAlive(0)).ok());
   ASSERT_TRUE(eventually([&] { return state_of(models, "alpha") == ModelState::kUnloaded; }));
+  EXPECT_FALSE(models.starting());
   Waiting next = ask(models, "alpha");
-  while (!is_there(next)) EXPECT_FALSE(models.starting());
+  do EXPECT_FALSE(models.starting());
+  while (!is_there(next));
 }
 
 TEST_F(ModelsTest, GoOnlyWhenNobodyLooksAtThem) {

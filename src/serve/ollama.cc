@@ -24,7 +24,7 @@ http::HttpResponse refuse(const Refusal& refusal) {
   json::object body = refusal.details;
   body["error"] = replace_invalid_utf8(refusal.message);
   http::HttpResponse response = json_response(body, refusal.http_status);
-  add_retry_after(refusal, response);
+  add_retry_hints(refusal, response);
   return response;
 }
 

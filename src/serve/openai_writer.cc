@@ -341,7 +341,7 @@ http::HttpResponse openai_error(const Refusal& refusal) {
   error["code"] = refusal.code.empty() ? json::value(nullptr) : json::value(refusal.code);
   http::HttpResponse response =
       json_response(json::object{{"error", std::move(error)}}, refusal.http_status);
-  add_retry_after(refusal, response);
+  add_retry_hints(refusal, response);
   return response;
 }
 

@@ -19,6 +19,8 @@ struct Refusal {
   std::string field;                 // of the request, that is wrong; may be empty
   std::string code = {};             // OpenAI's name of this error; may be empty
   boost::json::object details = {};  // further members of the error
+  // Whether the same request may fare better by itself: clients repeat what fails with 5xx.
+  bool repeatable = true;
 
   Refusal(int http, std::string kind, std::string text, std::string at = {})
       : http_status(http), type(std::move(kind)), message(std::move(text)), field(std::move(at)) {}

@@ -60,6 +60,16 @@ class Protocol(Dialect):
             self.assertIn(answer.status, (404, 405))
             self.assertIsInstance(answer.json()["error"], str)
 
+    def test_what_the_server_refuses_itself_is_said_so_too(self):
+        for headers, status in (({"Host": "evil.example"}, 403), ({"Content-Length": "x"}, 400),
+                                ({"Content-Length": str(1 << 40)}, 413),
+                                ({"X-Long": "x" * 100_000}, 431)):
+            said = {path: self.server.ask("POST", path, headers=headers)
+                    for path in ("/api/chat", "/v1/chat/completions")}
+            self.assertEqual({answer.status for answer in said.values()}, {status}, headers)
+            self.assertIsInstance(said["/api/chat"].json()["error"], str)
+            self.assertIn("message", said["/v1/chat/completions"].json()["error"])
+
     def test_pulling_what_is_there_succeeds_and_nothing_else_does(self):
         for stream in (True, False):
             answer = self.server.post("/api/pull", {"model": "llama", "stream": stream})

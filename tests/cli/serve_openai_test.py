@@ -426,6 +426,8 @@ class Tools(Dialect):
         body = {"messages": HELLO, **GREEDY, "tools": [WEATHER], "grammar": exactly(broken),
                 "max_tokens": 200}
         self.assertEqual(self.refused(CHAT, body, 500)["type"], "tool_call_error")
+        # Clients repeat what fails with 5xx, unless they are told not to.
+        self.assertEqual(self.server.post(CHAT, body).headers["x-should-retry"], "false")
         text = self.server.post(CHAT, {**body, "stream": True}).body.decode()
         self.assertEqual(text.count('"error"'), 1)
         self.assertRegex(text, r"\ndata: {\"error\".*\n\ndata: \[DONE\]\n\n$")
