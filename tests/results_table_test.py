@@ -50,6 +50,17 @@ class ResultsTable(unittest.TestCase):
         old = result(strata={"commit": "0ld"})
         self.assertEqual(table({"b.json": result(), "a.json": old}).count("| model |"), 2)
 
+    def test_soaks_and_what_streams_cost_are_shown(self):
+        counts = {"answers equal to the idle server's": 9, "clients that left": 8,
+                  "told to come back (503)": 7, "bytes that are no request": 6,
+                  "models loaded and unloaded": 5, "bodies refused": 4}
+        soak = result(kind="soak", counts=counts, minutes=15.0, memory={"growth": 0.0012})
+        self.assertIn("| small | 15 | 9 | 8 | 7 | 6 | 5 | +0.12 % |\n", table({"a.json": soak}))
+        delivery = [{"streams": 32, "tokens_per_second": 49000.0, "loss_percent": 2.0}]
+        served = result(kind="serve", rows=[], burst=None, delivery=delivery,
+                        settings={"prompt": 1, "answer": 1, "peer": {"name": "other"}})
+        self.assertIn("| 32 streams | 50000 | 49000 | 98 % |", table({"a.json": served}))
+
     def test_servers_have_a_table_of_their_own(self):
         row = {"users": 8, "in_process": 200.0, "served": 190.0, "answers": 150.0,
                "peer_answers": 60.0}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the tables of speeds in README.md from what `strata bench --json` and
-tools/serve_results.py left in bench/results.
+"""Writes the tables of results in README.md from what `strata bench --json`,
+tools/serve_results.py and tools/soak.py left in bench/results.
 
 results_table.py          rewrites the table
 results_table.py --check  fails where the table is not what the results say
@@ -20,6 +20,12 @@ HEAD = ("| model | test | tokens/s | spread | GB/s | of limit | GOP/s | peer | i
 SERVE_HEAD = ("| model | load | engine alone | served | share | with prompts | peer | its | "
               "ratio |\n"
               "|---|---|--:|--:|--:|--:|---|--:|--:|\n")
+SOAK_COUNTS = ("answers equal to the idle server's", "clients that left", "told to come back (503)",
+               "bytes that are no request", "models loaded and unloaded")
+SOAK_HEAD = ("| model | minutes of soak | equal answers | clients that left | told to come back | "
+             "malformed requests | "
+             "loads of a second model | memory grew |\n"
+             "|---|--:|--:|--:|--:|--:|--:|--:|\n")
 
 
 class BadResults(Exception):
@@ -73,7 +79,20 @@ def serve_lines(name, result):
         cells = [name, f"{burst['prompts']} prompts at once{beside}: s to first token, p95", "", "",
                  "", number(own), peer, number(other), f"{own / other:.2f}"]
         lines.append("| " + " | ".join(map(cell, cells)) + " |\n")
+    for row in result.get("delivery") or []:
+        kept = 1 - row["loss_percent"] / 100
+        cells = ["a device that emits at will", f"{row['streams']} streams",
+                 number(row["tokens_per_second"] / kept), number(row["tokens_per_second"]),
+                 f"{100 * kept:.0f} %", "", "", "", ""]
+        lines.append("| " + " | ".join(map(cell, cells)) + " |\n")
     return lines
+
+
+def soak_line(name, result):
+    counts = result["counts"]
+    cells = [name, f"{result['minutes']:.0f}", *(counts[key] for key in SOAK_COUNTS),
+             f"{100 * result['memory']['growth']:+.2f} %"]
+    return "| " + " | ".join(map(cell, cells)) + " |\n"
 
 
 def machine_of(result):
@@ -91,6 +110,8 @@ def table(results):
             model = pathlib.PurePath(result["model"]["file"]).stem
             if result.get("kind") == "serve":
                 key, lines = (machine_of(result), SERVE_HEAD), serve_lines(model, result)
+            elif result.get("kind") == "soak":
+                key, lines = (machine_of(result), SOAK_HEAD), [soak_line(model, result)]
             else:
                 key = (machine_of(result), HEAD)
                 lines = [line(model, row, result) for row in result["rows"]]

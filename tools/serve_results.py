@@ -121,6 +121,25 @@ def measure_burst(options):
     return out
 
 
+def measure_delivery(options):
+    """What streams cost an engine that emits 50,000 tokens/s, with delivery_bench of the preset
+    bench: tokens/s with nobody to send to and with so many streams."""
+    rounds = {}
+    for _ in range(options.rounds):
+        done = run_json(options.delivery, "--benchmark_format=json", "--benchmark_min_time=3")
+        for one in done["benchmarks"]:
+            if "error_message" in one:
+                raise Failure(f"{one['name']}: {one['error_message']}")
+            rounds.setdefault(int(one["name"].split("/")[1]), []).append(one)
+    rows = []
+    for streams, runs in sorted(rounds.items()):
+        loss = [run["loss_%"] for run in runs]
+        rows.append({"streams": streams, "loss_percent": statistics.median(loss),
+                     "tokens_per_second": statistics.median(run["tokens/s"] for run in runs),
+                     "rounds": {"loss_percent": loss}})
+    return rows
+
+
 def medians(row):
     return {name: statistics.median(value) if isinstance(value, list) and value else value
             for name, value in row.items() if value != []}
@@ -133,6 +152,7 @@ def main():
     parser.add_argument("--peer", help="llama-server")
     parser.add_argument("--peer-name", default="llama-server")
     parser.add_argument("--peer-args", default="-fa on --no-webui", help="more of its options")
+    parser.add_argument("--delivery", help="delivery_bench of the preset bench, to run it too")
     parser.add_argument("--users", type=int, nargs="+", default=[1, 4, 8, 16, 32])
     parser.add_argument("--burst", type=int, default=50, help="prompts at once; 0: no burst")
     parser.add_argument("--prompt", type=int, default=128)
@@ -144,6 +164,7 @@ def main():
         rows = [measure_users(options, users) for users in options.users]
         engine = rows[-1][1]
         burst = measure_burst(options) if options.burst else None
+        delivery = measure_delivery(options) if options.delivery else None
     except (Failure, OSError, ValueError) as error:
         print(f"serve_results: {error}", file=sys.stderr)
         return 1
@@ -154,7 +175,7 @@ def main():
         "date": datetime.date.today().isoformat(), "machine": engine["machine"],
         "model": {"file": engine["model"]["file"]}, "settings": settings,
         "rows": [{**medians(row), "rounds": row} for row, _ in rows],
-        "burst": burst and {**medians(burst), "rounds": burst}}, indent=1))
+        "burst": burst and {**medians(burst), "rounds": burst}, "delivery": delivery}, indent=1))
     return 0
 
 

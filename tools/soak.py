@@ -9,6 +9,7 @@ last third of the time, where the server dies, or where a good request fails oth
 
 import argparse
 import collections
+import datetime
 import http.client
 import json
 import os
@@ -281,6 +282,25 @@ def report(soak):
     sys.stdout.flush()
 
 
+def identity(program, model):
+    """The program and its machine, as strata bench names them."""
+    done = subprocess.run([program, "bench", model, "-p", "0", "-n", "1", "-r", "1", "--json"],
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Fault(f"strata bench: {done.stderr.strip()[-500:]}")
+    said = json.loads(done.stdout)
+    return {key: said[key] for key in ("strata", "machine", "model")}
+
+
+def record(soak, options):
+    """What bench/results keeps."""
+    growth, before, last = soak.growth()
+    return {"kind": "soak", **identity(options.program, options.models[0]),
+            "date": datetime.date.today().isoformat(), "minutes": options.minutes,
+            "counts": dict(sorted(soak.counts.items())),
+            "memory": {"growth": growth, "before_bytes": before, "last_bytes": last}}
+
+
 def parse(words):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", help="strata")
@@ -289,6 +309,7 @@ def parse(words):
     parser.add_argument("--prompts", type=int, default=64, help="different requests")
     parser.add_argument("--parallel", type=int, default=8, help="sequences at a time")
     parser.add_argument("--serve-args", default="", help="more arguments for strata serve")
+    parser.add_argument("--json", help="a file for the results, for bench/results")
     return parser.parse_args(words)
 
 
@@ -315,6 +336,9 @@ def main(words):
             raise Fault(f"memory has grown by {100 * growth:.2f} % in the last third of the time")
         if (code := server.stop()) != 0:
             raise Fault(f"the server ended with {code}")
+        if options.json:
+            pathlib.Path(options.json).write_text(
+                json.dumps(record(soak, options), indent=1) + "\n", encoding="utf-8")
     except Fault as fault:
         print(f"soak: {fault}", file=sys.stderr)
         return 1
