@@ -56,8 +56,8 @@ inline double rounds_per_second() {
   return kRounds / (seconds_of(CLOCK_THREAD_CPUTIME_ID) - start);
 }
 
-// Reads many streams in one thread and counts their bytes. Clients are elsewhere, so it costs little:
-// it looks every few milliseconds, throws away what came, and nobody wakes it.
+// Reads many streams in one thread and counts their bytes. Clients would be elsewhere, so it costs
+// little: it looks every few milliseconds, throws away what came, and nobody wakes it.
 class Readers {
  public:
   Readers(std::uint16_t port, int streams) {
