@@ -225,13 +225,31 @@ BlockTables BlockManager::share_prefix(const NamedTokens& sequence, Position pos
   return tables;
 }
 
+BlockReferences BlockManager::references_in(std::size_t group,
+                                            std::span<const BlockTables* const> tables) {
+  BlockReferences references;
+  for (const BlockTables* const each : tables)
+    for (const BlockId block : (*each)[group].blocks)
+      if (block.valid()) ++references[block];
+  return references;
+}
+
+std::int64_t BlockManager::held_by_these_alone(std::size_t group,
+                                               const BlockReferences& references) const {
+  return std::ranges::count_if(references, [&](const auto& each) {
+    return pools_[group].references(each.first) == each.second;
+  });
+}
+
 std::int64_t BlockManager::held_blocks(std::size_t group, const NamedTokens& sequence,
-                                       Position position) const {
+                                       Position position, const BlockReferences& references) const {
   if (groups_[group].is_state() || groups_[group].window > 0) return 0;
   std::int64_t held = 0;
   for (Position i = 0; i < position / prefix_tokens_; ++i) {
     const auto block = find(group, sequence, static_cast<std::size_t>(i));
-    if (block && pools_[group].references(*block) > 0) ++held;
+    if (!block) continue;
+    const auto known = references.find(*block);
+    if (pools_[group].references(*block) > (known == references.end() ? 0 : known->second)) ++held;
   }
   return held;
 }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "base/status.h"
@@ -33,6 +34,9 @@ struct BlockTable {
   std::int32_t live() const { return size() - first_live; }
 };
 using BlockTables = std::vector<BlockTable>;  // one per cache group
+
+// How often some tables hold each block of a group.
+using BlockReferences = std::unordered_map<BlockId, std::int32_t>;
 
 // Tokens and the names of the first full blocks of them.
 struct NamedTokens {
@@ -93,9 +97,14 @@ class BlockManager {
   // Tables on these blocks. REQUIRES: `position` is one that cached_prefix() gave.
   BlockTables share_prefix(const NamedTokens& sequence, Position position);
 
-  // How many of the blocks before `position` somebody holds, so that sharing takes none of the
-  // free ones; of a group whose blocks all stay.
-  std::int64_t held_blocks(std::size_t group, const NamedTokens& sequence, Position position) const;
+  static BlockReferences references_in(std::size_t group,
+                                       std::span<const BlockTables* const> tables);
+  // Blocks that would be free without these references.
+  std::int64_t held_by_these_alone(std::size_t group, const BlockReferences& references) const;
+  // How many of the blocks before `position` somebody holds, besides those references, so that
+  // sharing takes none of the free ones; of a group whose blocks all stay.
+  std::int64_t held_blocks(std::size_t group, const NamedTokens& sequence, Position position,
+                           const BlockReferences& references) const;
 
   // Whether the block of keys and values behind the first `blocks` ones is there.
   bool has_block(const NamedTokens& sequence, std::size_t blocks) const;

@@ -70,14 +70,16 @@ void FairQueue::remove(const Sequence& sequence) {
   drop_if_idle(found);
 }
 
-// Turns count among those who wait.
 void FairQueue::drop_if_idle(Levels::iterator level) {
-  Level& state = level->second;
-  if (state.waiting > 0) return;
-  state.now = 0;
-  std::erase_if(state.clients, [](const auto& entry) { return entry.second.slots == 0; });
-  for (auto& [id, client] : state.clients) client.charged = 0;
-  if (state.slots == 0) levels_.erase(level);
+  if (level->second.waiting == 0 && level->second.slots == 0) levels_.erase(level);
+}
+
+void FairQueue::forget_turns() {
+  for (auto& [priority, level] : levels_) {
+    level.now = 0;
+    std::erase_if(level.clients, [](const auto& entry) { return !entry.second.wants_slots(); });
+    for (auto& [id, client] : level.clients) client.charged = 0;
+  }
 }
 
 void FairQueue::start(const Sequence& sequence) {
@@ -127,7 +129,7 @@ std::optional<std::uint64_t> FairQueue::above_share(std::int32_t priority) const
 
 void FairQueue::charge(std::int32_t priority, std::uint64_t client, std::int64_t rows) {
   const auto found = levels_.find(priority);
-  if (found == levels_.end() || found->second.waiting == 0) return;
+  if (found == levels_.end()) return;
   Level& level = found->second;
   Client& charged = level.clients[client];
   level.now = std::max(level.now, charged.charged);

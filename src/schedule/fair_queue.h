@@ -43,12 +43,15 @@ class FairQueue {
   // share while a client without its share waits.
   std::optional<std::uint64_t> above_share(std::int32_t priority) const;
 
-  // Rows of a stretch were computed for the client. Counted while anybody of that priority waits.
+  // Rows of a stretch were computed for the client.
   void charge(std::int32_t priority, std::uint64_t client, std::int64_t rows);
   // Whether the clients' turns let `waiting` go before `running`, of the same priority.
   bool goes_first(const Sequence& waiting, const Sequence& running) const;
   // What a client was charged; no less than where the level is.
   std::int64_t charged(std::int32_t priority, std::uint64_t client) const;
+
+  // Nobody has a stretch to compute: turns begin anew with the next that comes.
+  void forget_turns();
 
   std::vector<const Sequence*> all() const;
 

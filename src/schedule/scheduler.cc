@@ -467,9 +467,7 @@ Status Scheduler::check_invariants() const {
                             sequence->pending(), sequence->planned);
     }
     STRATA_TRY(check_cache(*sequence));
-    tables.push_back(&sequence->blocks);
-    for (const Checkpoint& saved : sequence->checkpoints) tables.push_back(&saved.blocks);
-    if (sequence->states_before_drafts) tables.push_back(&*sequence->states_before_drafts);
+    sequence->add_tables(tables);
   }
   if (!std::is_sorted(running_.begin(), running_.end(), [](const Sequence* a, const Sequence* b) {
         return a->priority > b->priority;

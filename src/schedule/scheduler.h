@@ -10,9 +10,10 @@
 // first. A waiting sequence that finds no room holds up those behind it, so size starves nobody.
 // Where it has a higher priority than running ones, these are preempted for it. Lower priorities
 // wait as long as higher ones use up the steps, but one admission in kAdmissionsPerLowest goes to
-// the lowest, and what it admits counts as the highest from then on. Among equals each client has a
-// share of max_running: who holds less goes first, and where it has waited for kPatienceSteps, the
-// newest sequence of the client that holds most is preempted for it.
+// the lowest if it has waited for kPatienceSteps, and what it admits counts as the highest from
+// then on; it holds up the others only where it has waited for kStarvingSteps. Among equals each
+// client has a share of max_running: who holds less goes first, and where it has waited for
+// kPatienceSteps, the newest sequence of the client that holds most is preempted for it.
 //
 // With a prefix cache a sequence starts behind the rows that others have computed for the same
 // tokens, and catches up when others overtake it; one whose next block another computes in the same
@@ -54,6 +55,7 @@ struct SchedulerConfig {
 
 constexpr int kAdmissionsPerLowest = 16;
 constexpr std::uint64_t kPatienceSteps = 32;
+constexpr std::uint64_t kStarvingSteps = 1024;
 constexpr std::uint64_t kStepsPerTakeover = 8;  // as what they preempt is recomputed
 
 struct NewSequence {
@@ -175,11 +177,12 @@ class Scheduler {
   void take_over();
   void plan_stretches();
   Sequence* next_running() const;
-  Sequence& next_waiting() const;
+  Sequence& next_waiting();
   bool goes_first(const Sequence& waiting, const Sequence& running) const;
   bool admit(Sequence& sequence, Position limit);
   bool has_room(const Sequence& sequence, Position cached, std::int32_t above,
                 const Sequence* preempted = nullptr) const;
+  bool starts_now(Sequence& sequence);
   Position rows_in_budget(const Sequence& sequence, Position limit) const;
   void plan_stretch(Sequence& sequence, Position limit);
   void plan_running(std::size_t rank, Position limit);

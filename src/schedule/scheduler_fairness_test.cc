@@ -84,10 +84,11 @@ class SchedulerFairness : public ::testing::Test {
     scheduler_ = std::make_unique<Scheduler>(Scheduler::create(std::move(config)).value());
   }
 
-  SequenceId add(int length, std::uint64_t client = 0, std::int32_t priority = 0) {
+  SequenceId add(int length, std::uint64_t client = 0, std::int32_t priority = 0,
+                 TokenId from = 0) {
     NewSequence sequence;
     sequence.id = SequenceId{next_id_++};
-    for (int i = 0; i < length; ++i) sequence.tokens.push_back(i);
+    for (int i = 0; i < length; ++i) sequence.tokens.push_back(from + i);
     sequence.client = client;
     sequence.priority = priority;
     const SequenceId id = sequence.id;
@@ -134,10 +135,40 @@ TEST_F(SchedulerFairness, ALongPromptUnderWayGivesWayToAShortOne) {
   const SequenceId longest = add(1'000, 1);
   for (int i = 0; i < 5; ++i) step();
   const SequenceId shorter = add(10, 2);
-  step();
   const auto rows = step();
   EXPECT_EQ(rows.at(shorter.value), 10);
   EXPECT_EQ(rows.at(longest.value), 6) << "the rest of the step is not lost";
+}
+
+TEST_F(SchedulerFairness, LongPromptsUnderWayTakeTurns) {
+  make({.max_rows = 16, .groups = {{4, 1'000, 0}}});
+  const SequenceId longest = add(1'000, 1);
+  for (int i = 0; i < 5; ++i) step();
+  const SequenceId longer = add(150, 2);
+  std::map<std::int64_t, int> rows;
+  while (scheduler_->find(longer) != nullptr)
+    for (const auto& [id, count] : step()) rows[id] += count;
+  EXPECT_NEAR(rows.at(longest.value), rows.at(longer.value), 16);
+  const SequenceId third = add(150, 3), fourth = add(100, 2);
+  rows.clear();
+  for (int i = 0; i < 12; ++i)
+    for (const auto& [id, count] : step()) rows[id] += count;
+  for (const SequenceId id : {longest, third, fourth}) EXPECT_NEAR(rows[id.value], 64, 16);
+}
+
+TEST_F(SchedulerFairness, TurnsBeginAnewWhereNobodyHasAny) {
+  make({.max_rows = 16, .groups = {{4, 1'000, 0}}});
+  const SequenceId generating = add(4, 9);
+  for (std::uint64_t client = 1; client <= 3; ++client) {
+    add(400, client);
+    for (int i = 0; i < 40; ++i) step(1'000);
+  }
+  EXPECT_NE(scheduler_->find(generating), nullptr);
+  std::map<std::int64_t, int> rows;
+  for (const std::uint64_t client : {1, 4}) add(100, client);
+  for (int i = 0; i < 8; ++i)
+    for (const auto& [id, count] : step(1'000)) rows[id] += count;
+  EXPECT_NEAR(rows.at(4), rows.at(5), 16);
 }
 
 TEST_F(SchedulerFairness, ClientsGetEqualRowsWhateverTheirPromptsAreLike) {
@@ -177,7 +208,7 @@ TEST_F(SchedulerFairness, TimeWithoutWorkEarnsNoTurns) {
 TEST_F(SchedulerFairness, APreemptedSequenceHasItsTurnBeforeThoseWhoWait) {
   make({.max_rows = 16, .groups = {{4, 1'000, 0}}});
   const SequenceId first = add(8, 1);
-  step(100);
+  for (int i = 0; i < 2; ++i) step(100);
   for (int i = 0; i < 5; ++i) add(16, 2);
   ASSERT_TRUE(scheduler_->force_preempt(first).ok());
   EXPECT_TRUE(step(100).contains(first.value));
@@ -225,6 +256,57 @@ TEST_F(SchedulerFairness, TheLowestPriorityFinishesUnderAnEndlessLoad) {
   }
   EXPECT_LT(steps, 100);
   EXPECT_GT(steps, 10);
+}
+
+// Whatever the number of admissions before.
+TEST_F(SchedulerFairness, WhoIsPreemptedDoesNotComeBackInPlaceOfTheOtherOne) {
+  for (int before = 0; before < kAdmissionsPerLowest; ++before) {
+    make({.max_rows = 16, .max_running = 1, .groups = {{4, 100, 0}}});
+    for (int i = 0; i < before; ++i) {
+      add(4, 1);
+      step();
+    }
+    const SequenceId low = add(8, 1, -1);
+    for (int i = 0; i < 3; ++i) step(1'000);
+    const SequenceId high = add(8, 2);
+    EXPECT_TRUE(step(1'000).contains(high.value)) << before;
+    EXPECT_EQ(scheduler_->find(low)->computed, 0) << before;
+  }
+}
+
+TEST_F(SchedulerFairness, ALowPriorityWithoutRoomHoldsNobodyUpBeforeItStarves) {
+  make({.max_rows = 16, .groups = {{4, 20, 0}}});
+  const SequenceId running = add(40, 1);
+  for (int i = 0; i < 4; ++i) step(100);
+  ASSERT_TRUE(scheduler_->hold(running, true).ok());  // it keeps its blocks
+  const SequenceId low = add(60, 2, -1);
+  std::uint64_t late = 0, steps = 0;
+  for (; scheduler_->find(low)->computed == 0 && steps < 2 * kStarvingSteps; ++steps) {
+    const SequenceId high = add(4, 3);
+    if (!step().contains(high.value)) ++late;
+    (void)scheduler_->cancel(high);  // where it is there yet
+    if (steps == kStarvingSteps + 100) (void)scheduler_->cancel(running);
+  }
+  EXPECT_GE(steps, kStarvingSteps);
+  EXPECT_LE(late, 110u) << "nobody before, and then all";
+  EXPECT_NE(scheduler_->find(low), nullptr);
+}
+
+TEST_F(SchedulerFairness, NobodyIsPreemptedForBlocksThatOthersShare) {
+  make({.max_rows = 64, .groups = {{4, 12, 0}}, .prefix_tokens = 4});
+  add(28, 1);
+  step(1'000);
+  add(30, 2, -1);  // begins with the first seven blocks
+  for (int i = 0; i < 2; ++i) step(1'000);
+  EXPECT_EQ(scheduler_->stats().used_blocks[0] - scheduler_->stats().cached_blocks[0], 9);
+  const SequenceId large = add(28, 3, 0, 500);
+  for (int i = 0; i < 3; ++i) step(1'000);
+  EXPECT_EQ(scheduler_->find(large)->computed, 0);
+  EXPECT_EQ(scheduler_->stats().preemptions, 0) << "that gives one block, and three are free";
+  ASSERT_TRUE(scheduler_->cancel(large).ok());
+  const SequenceId small = add(10, 3, 0, 500);
+  step(1'000);
+  EXPECT_GT(scheduler_->find(small)->computed, 0);
 }
 
 TEST_F(SchedulerFairness, SmallOnesDoNotOvertakeWhoWaitsForRoom) {

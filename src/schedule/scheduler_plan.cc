@@ -37,13 +37,8 @@ void Scheduler::make_way() {
   if (running_.back()->priority >= next.priority) return;
   const Position cached = cached_prefix(next);
   if (!has_room(next, cached, next.priority)) return;
-  const auto fits = [&] {
-    return running_.size() < static_cast<std::size_t>(config_.max_running) &&
-           has_room(next, cached, kAnyPriority);
-  };
-  while (!running_.empty() && running_.back()->priority < next.priority && !fits()) {
+  while (!running_.empty() && running_.back()->priority < next.priority && !starts_now(next))
     preempt(running_.size() - 1);
-  }
 }
 
 // Preempts for a client that has waited for its share of the slots, where that lets it in.
@@ -56,17 +51,15 @@ void Scheduler::take_over() {
   const auto newest = std::find_if(running_.rbegin(), running_.rend(), [&](const Sequence* each) {
     return each->priority == next.priority && each->client == *client;
   });
-  const Position cached = cached_prefix(next);
-  if (running_.size() < static_cast<std::size_t>(config_.max_running) &&
-      has_room(next, cached, kAnyPriority))
-    return;
-  if (!has_room(next, cached, kAnyPriority, *newest)) return;
+  if (starts_now(next)) return;
+  if (!has_room(next, cached_prefix(next), kAnyPriority, *newest)) return;
   ++takeovers_;
   preempt(rank_of(**newest));
 }
 
 // Running stretches and the queue, one after the other as long as there are rows.
 void Scheduler::plan_stretches() {
+  if (waiting_.empty() && next_running() == nullptr) waiting_.forget_turns();
   bool admits = true;
   while (true) {
     const std::int32_t left =
@@ -98,9 +91,19 @@ Sequence* Scheduler::next_running() const {
 }
 
 // REQUIRES: somebody waits.
-Sequence& Scheduler::next_waiting() const {
-  const bool lowest = admissions_ % kAdmissionsPerLowest == kAdmissionsPerLowest - 1;
-  return lowest ? waiting_.next_of_lowest() : waiting_.next();
+Sequence& Scheduler::next_waiting() {
+  if (admissions_ % kAdmissionsPerLowest != kAdmissionsPerLowest - 1) return waiting_.next();
+  Sequence& lowest = waiting_.next_of_lowest();
+  const std::uint64_t waited = step_ - lowest.waits_since;
+  const bool has_turn =
+      waited >= kStarvingSteps || (waited >= kPatienceSteps && starts_now(lowest));
+  return has_turn ? lowest : waiting_.next();
+}
+
+// Whether there are a slot and blocks for it.
+bool Scheduler::starts_now(Sequence& sequence) {
+  return running_.size() < static_cast<std::size_t>(config_.max_running) &&
+         has_room(sequence, cached_prefix(sequence), kAnyPriority);
 }
 
 bool Scheduler::goes_first(const Sequence& waiting, const Sequence& running) const {
@@ -125,8 +128,10 @@ bool Scheduler::admit(Sequence& sequence, Position limit) {
   const Position rows = rows_in_budget(sequence, limit);
   const Position least = config_.whole_sequences ? sequence.firm() : sequence.held ? 0 : 1;
   if (std::min(rows, blocks_.rows_that_fit(sequence.blocks, 0, rows)) < least) return false;
-  if (!sequence.started && blocks_.has_prefixes())
+  if (!sequence.started && blocks_.has_prefixes()) {
+    know_names(sequence);  // also of what cannot come from the cache
     sequence.first_difference = blocks_.first_difference(sequence.prefix(sequence.names.size()));
+  }
   const std::int32_t priority = waiting_.highest_priority();
   waiting_.remove(sequence);
   sequence.priority = priority;
@@ -139,24 +144,27 @@ bool Scheduler::admit(Sequence& sequence, Position limit) {
 
 // Whether the free blocks hold all of the sequence, besides what running ones will still take for
 // the tokens they know: admitting on less would preempt it soon. Those below a priority, and one
-// more, count as preempted.
+// more, count as preempted, and leave what nobody else holds.
 bool Scheduler::has_room(const Sequence& sequence, Position cached, std::int32_t above,
                          const Sequence* preempted) const {
   const auto prefix = sequence.prefix(sequence.names.size());
+  const auto goes = [&](const Sequence* other) {
+    return other->priority < above || other == preempted;
+  };
+  std::vector<const BlockTables*> given_up;
+  for (const Sequence* other : running_)
+    if (goes(other)) other->add_tables(given_up);
   for (std::size_t g = 0; g < config_.groups.size(); ++g) {
-    std::int64_t room = blocks_.pool(g).free_blocks();
+    const BlockReferences references = BlockManager::references_in(g, given_up);
+    std::int64_t room = blocks_.pool(g).free_blocks() + blocks_.held_by_these_alone(g, references);
     for (const Sequence* other : running_) {
-      const std::int64_t live = other->blocks[g].live();
-      room += other->priority < above || other == preempted
-                  ? live
-                  : -std::max<std::int64_t>(0, blocks_.peak_blocks(g, other->known()) - live);
+      if (goes(other)) continue;
+      room -= std::max<std::int64_t>(
+          0, blocks_.peak_blocks(g, other->known()) - other->blocks[g].live());
     }
     std::int64_t needed = blocks_.peak_blocks(g, sequence.known());
-    if (cached > 0) {
-      needed -= blocks_.held_blocks(g, prefix, cached);
-      // The last cached block may have to be copied to be written to.
-      if (cached % blocks_.prefix_tokens() != 0) ++needed;
-    }
+    // Where the last cached block is to be written to, its copy counts as needed, or it itself.
+    if (cached > 0) needed -= blocks_.held_blocks(g, prefix, cached, references);
     if (room < needed) return false;
   }
   return true;

@@ -188,6 +188,27 @@ TEST_F(SchedulerPrefix, NamesTheFirstTokenThatDiffers) {
   EXPECT_EQ(difference(count_from(0, 15)), -1) << "it goes on where the cached one ends";
   run(joined(count_from(0, 5), {97, 96, 95}));
   EXPECT_EQ(difference(joined(count_from(0, 6), {99, 98})), 6) << "the most alike one counts";
+  const auto with_logits = [&](std::vector<TokenId> tokens) {
+    NewSequence sequence{SequenceId{900}, std::move(tokens), {0, 1, 2}};
+    EXPECT_TRUE(scheduler_->add(std::move(sequence)).ok());
+    scheduler_->plan_step();
+    const Position position = scheduler_->find(SequenceId{900})->first_difference;
+    EXPECT_TRUE(scheduler_->commit({}).ok());
+    EXPECT_TRUE(scheduler_->cancel(SequenceId{900}).ok());
+    return position;
+  };
+  EXPECT_EQ(with_logits(count_from(0, 12)), -1) << "also where no row may come from the cache";
+  EXPECT_EQ(with_logits(joined(count_from(0, 6), {99, 98})), 6);
+}
+
+TEST_F(SchedulerPrefix, APromptThatFillsTheCacheComesAgain) {
+  make({.groups = {{4, 3, 0}}});
+  const std::vector<TokenId> whole = count_from(0, 12);
+  for (int i = 0; i < 2; ++i) {
+    const SequenceId id = add(whole);
+    step(12);
+    EXPECT_EQ(scheduler_->find(id), nullptr) << "its last block is cached and need not be copied";
+  }
 }
 
 TEST_F(SchedulerPrefix, LeavesAreEvictedFirstAndThoseLongestUnused) {

@@ -65,6 +65,12 @@ struct Sequence {
     const auto wanted = std::lower_bound(logit_positions.begin(), logit_positions.end(), delivered);
     return wanted == logit_positions.end() ? firm() - 1 : std::min(*wanted, firm() - 1);
   }
+  // All that hold blocks for it.
+  void add_tables(std::vector<const BlockTables*>& all) const {
+    all.push_back(&blocks);
+    for (const Checkpoint& saved : checkpoints) all.push_back(&saved.blocks);
+    if (states_before_drafts) all.push_back(&*states_before_drafts);
+  }
   // REQUIRES: that many names are known.
   NamedTokens prefix(std::size_t count) const {
     return {root, tokens, std::span(names).first(count)};

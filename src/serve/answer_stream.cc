@@ -107,7 +107,8 @@ void AnswerStream::on_start(const PromptStart& start, Clock::time_point time) {
   cached_.store(start.cached);
   difference_.store(start.first_difference);
   usage_.queued_seconds = start.queued_seconds;
-  setup_.metrics->prompt_started(start.queued_seconds, usage_.prompt_tokens, start.cached);
+  setup_.metrics->prompt_started(seconds_between(setup_.arrival, time), usage_.prompt_tokens,
+                                 start.cached);
 }
 
 void AnswerStream::on_prompt_logprobs(std::vector<LogProbability> logprobs) {

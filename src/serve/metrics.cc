@@ -86,17 +86,18 @@ void Metrics::prompt_started(double queued_seconds, std::int64_t prompt_tokens,
 void Metrics::first_token(double seconds) {
   const std::lock_guard lock(mutex_);
   values_.first_token.add(seconds);
+  ++values_.counts.completion_tokens;
 }
 
 void Metrics::next_token(double seconds) {
   const std::lock_guard lock(mutex_);
   values_.next_token.add(seconds);
+  ++values_.counts.completion_tokens;
 }
 
 void Metrics::request_ended(RequestEnd end, double seconds, std::int64_t completion) {
   const std::lock_guard lock(mutex_);
   Counts& counts = values_.counts;
-  counts.completion_tokens += static_cast<std::uint64_t>(completion);
   switch (end) {
     case RequestEnd::kLength: ++counts.done_by_length; [[fallthrough]];
     case RequestEnd::kStop:

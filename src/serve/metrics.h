@@ -55,8 +55,9 @@ class Metrics {
   void requests_arrived(std::int64_t count);
   void requests_refused(std::int64_t count);
   void requests_abandoned(std::int64_t count);  // by their client, before they reached an engine
+  // `queued_seconds`: also those that the request waited for its model.
   void prompt_started(double queued_seconds, std::int64_t prompt_tokens, std::int64_t cached);
-  void first_token(double seconds);
+  void first_token(double seconds);  // of a choice; counts the token, as next_token() does
   void next_token(double seconds);
   void request_ended(RequestEnd end, double seconds, std::int64_t completion_tokens);
 
