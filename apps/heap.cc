@@ -6,6 +6,8 @@
 #include <malloc.h>
 #endif
 
+#include "probe/machine.h"
+
 namespace strata::apps {
 
 void keep_heap_small() {
@@ -16,6 +18,13 @@ void keep_heap_small() {
   mallopt(M_MMAP_THRESHOLD, kLarge);
   mallopt(M_TRIM_THRESHOLD, kLarge);
 #endif
+}
+
+Bytes resident_without_free() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
+  return resident_bytes();
 }
 
 }  // namespace strata::apps

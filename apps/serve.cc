@@ -16,6 +16,7 @@
 #include "base/printable.h"
 #include "commands.h"
 #include "describe.h"
+#include "heap.h"
 #include "hub/origin.h"
 #include "model_stores.h"
 #include "options.h"
@@ -172,7 +173,7 @@ serve::ModelsOptions models_options(const ServeOptions& options, std::vector<Mod
   models.engine.queue = options.queue;
   models.engine.prefix_cache = !options.no_prefix_cache;
   models.keep_alive = options.keep_alive;
-  models.resident = resident_bytes;
+  models.resident = resident_without_free;
   models.sampling = sampling_defaults;
   models.log = [](const std::string& line) { say("{}\n", printable(line)); };
   return models;
@@ -181,7 +182,8 @@ serve::ModelsOptions models_options(const ServeOptions& options, std::vector<Mod
 Result<int> run(const ServeOptions& options) {
   STRATA_ASSIGN(const std::vector<ModelFile> files, configured_files(options.models));
   serve::ModelsOptions models = models_options(options, files);
-  STRATA_ASSIGN(http::ServerOptions http, http_options(options, models.engine.memory));
+  const Bytes memory = models.engine.memory;
+  STRATA_ASSIGN(http::ServerOptions http, http_options(options, memory));
   STRATA_ASSIGN(const serve::LineFilter noise, read_noise(options));
   const sigset_t signals = ending_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
@@ -189,6 +191,7 @@ Result<int> run(const ServeOptions& options) {
   std::atomic<bool> stopping{false};
   serve::Service service(std::move(models), {std::string(program_version()), metadata_json, noise});
   serve::Router router;
+  router.limit_values(serve::Reserve(memory).values());
   add_openai(router, service);
   add_ollama(router, service);
   add_native(router, service);

@@ -19,7 +19,6 @@ using Code = boost::system::error_code;
 using Piece = json::string_view;
 
 constexpr std::size_t kMostDepth = 128;
-constexpr std::size_t kMostValues = 1 << 18;  // they take much more memory than their text
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 // Builds the value, and stops at a name that an object has already: readers differ in which of two
@@ -88,7 +87,7 @@ class BodyHandler {
   bool close(Code& error) { return open_.pop_back(), count(error); }
   bool count(Code& error) {
     if (!open_.empty()) ++open_.back().items;
-    if (++values_ <= kMostValues) return true;
+    if (++values_ <= kMostBodyValues) return true;
     error = json::error::array_too_large;
     return false;
   }
@@ -140,7 +139,7 @@ std::string trouble(std::string_view body, const Code& error, std::size_t at) {
   if (error == json::error::incomplete)
     return fmt::format("it ends at byte {}, before its value does", body.size());
   if (error == json::error::array_too_large)
-    return fmt::format("it holds more than {} values", kMostValues);
+    return fmt::format("it holds more than {} values", kMostBodyValues);
   if (error == json::error::too_deep)
     return fmt::format("it nests deeper than {} levels at byte {}", kMostDepth, at);
   if (error == json::error::extra_data)
@@ -156,6 +155,24 @@ std::string trouble(std::string_view body, const Code& error, std::size_t at) {
 }
 
 }  // namespace
+
+bool holds_more_values(std::string_view body, std::size_t most) {
+  if (body.size() <= most) return false;
+  std::size_t values = 1;
+  bool in_string = false;
+  for (std::size_t i = 0; i < body.size() && values <= most; ++i) {
+    const char c = body[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == ',' || c == '[' || c == '{') {
+      ++values;
+    }
+  }
+  return values > most;
+}
 
 Answer<json::object> parse_body(std::string_view body) {
   json::parse_options options;

@@ -78,5 +78,14 @@ TEST(Body, HasNoNameTwice) {
   EXPECT_TRUE(parse_body(R"({"a": {"a": 1}, "b": {"a": 1}, "c": [{"a": 1}, {"a": 1}]})").ok());
 }
 
+TEST(Body, ValuesAreCountedWithoutParsing) {
+  const std::string lists = R"({"a": [[0], [0, 1], {"b": [2]}], "c": "[,{\"[,"})";
+  EXPECT_TRUE(holds_more_values(lists, 8));
+  EXPECT_FALSE(holds_more_values(lists, 12));
+  EXPECT_FALSE(holds_more_values(R"({"text": ")" + std::string(1'000, ',') + R"("})", 10));
+  EXPECT_FALSE(holds_more_values(R"(\)", 1)) << "whatever is no JSON";
+  EXPECT_TRUE(holds_more_values(std::string(100, '['), 99));
+}
+
 }  // namespace
 }  // namespace strata::serve

@@ -38,6 +38,9 @@ TEST(Metrics, CountEachRequestOnce) {
   metrics.requests_refused(1);
   metrics.requests_abandoned(1);
   for (int i = 0; i < 3; ++i) metrics.prompt_started(0.5, 10, 4);
+  metrics.first_token(0.5);
+  EXPECT_EQ(metrics.counts().completion_tokens, 1u) << "while it runs";
+  for (int i = 0; i < 9; ++i) metrics.next_token(0.1);
   metrics.request_ended(RequestEnd::kLength, 2, 7);
   metrics.request_ended(RequestEnd::kFailed, 2, 1);
   metrics.request_ended(RequestEnd::kDisconnected, 2, 2);

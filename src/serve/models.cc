@@ -119,7 +119,7 @@ void Models::acquire(const std::string& name, std::optional<KeepAlive> keep_aliv
     return done(Refusal(full));
   }
   if (entry->waiting.empty()) entry->waits_since = Clock::now();
-  entry->waiting.push_back({ticket, done});
+  entry->waiting.push_back({ticket, done, keep_alive});
   if (entry->state == ModelState::kUnloaded) entry->state = ModelState::kWaiting;
   wake_.notify_all();
 }
@@ -330,18 +330,19 @@ void Models::loop() {
                      make_error(StatusCode::kCancelled, "the server is stopping"));
 }
 
-// What loaded models may still touch. What they have touched is resident, which the plan of the
-// next model counts as the program's.
-Bytes Models::memory_to_come() const {
-  Bytes planned = 0, weights = 0;
-  for (const auto& entry : entries_) {
-    if (!entry->model) continue;
-    planned += entry->model->memory();
-    weights += entry->model->engine().plan().weights;
-  }
-  if (!options_.resident) return planned - weights;
-  const Bytes resident = options_.resident();
-  return planned - std::min(planned, resident - std::min(resident, program_));
+// Of the models that are loaded, whether they have touched it or not.
+Bytes Models::planned() const {
+  Bytes planned = 0;
+  for (const auto& entry : entries_)
+    if (entry->model) planned += entry->model->memory();
+  return planned;
+}
+
+// What the next plan counts as the program's: what it was without models and requests, and what is
+// resident beyond all that is planned, for the models and for requests.
+Bytes Models::program_now() const {
+  const Bytes expected = program_ + planned() + Reserve(budget_).requests();
+  return program_ + std::max(options_.resident(), expected) - expected;
 }
 
 // Of the models that are ready and that `allowed` holds for; null: there is none.
@@ -357,8 +358,9 @@ Models::Entry* Models::least_recently_used(bool (*allowed)(const Entry&)) {
 Result<std::unique_ptr<ServedModel>> Models::try_loading(std::unique_lock<std::mutex>& lock,
                                                          const Entry& entry) {
   EngineOptions options = options_.engine;
-  const Bytes used = memory_to_come();
-  options.memory = budget_ > used ? budget_ - used : 1;
+  const Bytes others = planned();
+  options.memory = budget_ > others ? budget_ - others : 1;
+  if (options_.resident) options.program = [bytes = program_now()] { return bytes; };
   lock.unlock();
   auto loaded = ServedModel::load(entry.file, options, Reserve(budget_), options_.sampling,
                                   [this](Bytes, Bytes) { return !stop_; });
@@ -429,9 +431,7 @@ std::string Models::describe_memory(const Entry& entry) const {
   const PlacementPlan& plan = entry.model->engine().plan();
   std::string line = describe(plan);
   if (plan.budget < budget_)
-    line += fmt::format(
-        ", which is {} less what other models may still take; what they hold counts as program",
-        human_bytes(budget_));
+    line += fmt::format(", which is {} less what other models take", human_bytes(budget_));
   return line;
 }
 
@@ -486,12 +486,11 @@ void Models::unload_now(std::unique_lock<std::mutex>& lock, Entry& entry) {
   if (options_.log) options_.log(fmt::format("unloaded {}", entry.file.name));
   lock.lock();
   entry.yields = false;
-  const KeepAlive asked = entry.keep_alive;
   forget(entry);
-  if (!entry.waiting.empty()) {
-    entry.state = ModelState::kWaiting;
-    entry.keep_alive = asked;  // perhaps by one that waits
-  }
+  if (!entry.waiting.empty()) entry.state = ModelState::kWaiting;
+  // What those asked for who are gone went with the model.
+  for (const Waiting& each : entry.waiting)
+    if (each.keep_alive) entry.keep_alive = kept(*each.keep_alive);
   for (const auto& each : entries_) each->has_no_room = false;
 }
 

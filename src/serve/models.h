@@ -33,7 +33,8 @@ struct ModelsOptions {
   std::chrono::milliseconds patience{std::chrono::seconds(2)};
   FindDefaults sampling;
   std::function<void(const std::string&)> log;  // a line for the operator
-  std::function<Bytes()> resident = {};         // memory of the process; empty: not known
+  // Memory of the process without what its heap could give back; empty: not known.
+  std::function<Bytes()> resident = {};
 };
 
 // kUnloading: also while its last requests end.
@@ -109,6 +110,7 @@ class Models {
   struct Waiting {
     Ticket ticket;
     Done done;
+    std::optional<KeepAlive> keep_alive;
   };
   struct Entry {
     ModelFile file;
@@ -150,7 +152,8 @@ class Models {
   static bool goes_on(const Entry& entry) { return !entry.yields; }
   Entry* least_recently_used(bool (*allowed)(const Entry&));
   Status fits_alone(std::unique_lock<std::mutex>& lock, const Entry& entry);
-  Bytes memory_to_come() const;
+  Bytes planned() const;
+  Bytes program_now() const;
   void wait_for_room(std::unique_lock<std::mutex>& lock, Entry& entry);
   void forget(Entry& entry);
   void finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,

@@ -52,11 +52,12 @@ Answer<Lease> acquire(Models& models, const std::string& name,
 
 using Waiting = std::future<Answer<Lease>>;
 
-Waiting ask(Models& models, const std::string& name, Models::Ticket ticket = 0) {
+Waiting ask(Models& models, const std::string& name, Models::Ticket ticket = 0,
+            std::optional<KeepAlive> keep_alive = std::nullopt) {
   auto promise = std::make_shared<std::promise<Answer<Lease>>>();
   models.acquire(
-      name, std::nullopt,
-      [promise](Answer<Lease> answer) { promise->set_value(std::move(answer)); }, ticket);
+      name, keep_alive, [promise](Answer<Lease> answer) { promise->set_value(std::move(answer)); },
+      ticket);
   return promise->get_future();
 }
 
@@ -175,6 +176,46 @@ TEST_F(ModelsTest, GoWhenNobodyAsksForThem) {
   EXPECT_EQ(state_of(models, "alpha"), ModelState::kReady);
   *lease = nullptr;
   EXPECT_TRUE(eventually([&] { return state_of(models, "alpha") == ModelState::kUnloaded; }));
+}
+
+TEST_F(ModelsTest, ForgetWhatThoseAskedForWhoWereThereBefore) {
+  Models models(options());
+  const auto wait_behind = [&](std::optional<KeepAlive> first, std::optional<KeepAlive> second) {
+    auto lease = acquire(models, "alpha", first);
+    EXPECT_TRUE(lease.ok() && models.unload("alpha").ok());
+    Waiting next = ask(models, "alpha", 0, second);
+    *lease = nullptr;
+    const auto leased = next.get();
+    EXPECT_TRUE(leased.ok());
+    return models.find("alpha")->expires_in;
+  };
+  EXPECT_EQ(wait_behind(std::chrono::hours(1), std::nullopt), kForever) << "as options say";
+  EXPECT_EQ(wait_behind(KeepAlive(0), std::chrono::hours(2)), std::chrono::hours(2));
+}
+
+// What requests left in the heap is no reason to load it smaller, or not at all.
+TEST_F(ModelsTest, ComeAgainAsTheyWereWhateverRequestsHold) {
+  std::atomic<Bytes> resident{100 * kMiB};
+  ModelsOptions some = options();
+  some.resident = [&] { return resident.load(); };
+  some.engine.program = {};
+  Models models(some);
+  const auto program = [&] {
+    const auto lease = acquire(models, "alpha");
+    EXPECT_TRUE(lease.ok());
+    const Bytes bytes = (*lease)->model().engine().plan().program;
+    EXPECT_TRUE(models.unload("alpha").ok());
+    return bytes;
+  };
+  const Bytes first = program();
+  const auto gone = [&] { return state_of(models, "alpha") == ModelState::kUnloaded; };
+  ASSERT_TRUE(eventually(gone));
+  const Bytes requests = Reserve(some.engine.memory).requests();
+  resident = 100 * kMiB + requests;
+  EXPECT_EQ(program(), first);
+  ASSERT_TRUE(eventually(gone));
+  resident = 101 * kMiB + requests;
+  EXPECT_EQ(program(), first + kMiB) << "nobody else counts what is beyond";
 }
 
 TEST_F(ModelsTest, GoOnDemandBehindTheirLastRequest) {

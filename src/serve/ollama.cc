@@ -173,11 +173,20 @@ std::string sign_of_life(const std::string& model, bool chat) {
   return json::serialize(out) + "\n";
 }
 
-void answer(Service& service, Router::Call call, Answer<OllamaRequest> read) {
+using Read = Answer<OllamaRequest> (*)(std::string_view body);
+
+Answer<std::vector<Generation>> generations_of(OllamaRequest request,
+                                               const http::HttpRequest& call) {
+  std::vector<Generation> one;
+  one.push_back(std::move(request.generation));
+  one.front().client = client_of(call, {});
+  return one;
+}
+
+void answer(Service& service, Router::Call call, Read reader) {
+  auto read = reader(call.request.body);
   if (!read.ok()) return call.exchange->respond(refuse(read.status()));
   if (read->load_only) return load_only(service, *read, call.exchange);
-  Generation& generation = read->generation;
-  generation.client = client_of(call.request, {});
   AnswerForm form;
   form.writer = [chat = read->chat, stream = read->stream](const ServedModel& model,
                                                            std::vector<std::string> warnings) {
@@ -187,12 +196,16 @@ void answer(Service& service, Router::Call call, Answer<OllamaRequest> read) {
   if (read->stream) {
     form.stream.emplace();
     form.stream->content_type = kNdjson;
-    form.stream->keep_alive_chunk = sign_of_life(known_name(service, generation.model), read->chat);
+    form.stream->keep_alive_chunk =
+        sign_of_life(known_name(service, read->generation.model), read->chat);
     form.stream->error_suffix = "\n";
   }
-  std::vector<Generation> one;
-  one.push_back(std::move(generation));
-  service.answer(std::move(one), std::move(form), std::move(call.exchange));
+  auto generations = generations_of(std::move(*read), call.request).value();
+  form.read_again = [again = std::move(call.request), reader]() -> Answer<std::vector<Generation>> {
+    STRATA_ASSIGN(OllamaRequest request, reader(again.body));
+    return generations_of(std::move(request), again);
+  };
+  service.answer(std::move(generations), std::move(form), std::move(call.exchange));
 }
 
 json::object details_of(const ModelFile& file) {
@@ -301,13 +314,10 @@ void add_ollama(Router& router, Service& service) {
   router.add("GET", "/api/version", [&service](const Router::Call& call) {
     call.exchange->respond(json_response({{"version", service.version()}}));
   });
-  router.add("POST", "/api/chat", [&service](Router::Call call) {
-    auto read = read_ollama_chat(call.request.body);
-    answer(service, std::move(call), std::move(read));
-  });
+  router.add("POST", "/api/chat",
+             [&service](Router::Call call) { answer(service, std::move(call), read_ollama_chat); });
   router.add("POST", "/api/generate", [&service](Router::Call call) {
-    auto read = read_ollama_generate(call.request.body);
-    answer(service, std::move(call), std::move(read));
+    answer(service, std::move(call), read_ollama_generate);
   });
   router.add("GET", "/api/tags", [&service](const Router::Call& call) { tags(service, call); });
   router.add("GET", "/api/ps", [&service](const Router::Call& call) { running(service, call); });

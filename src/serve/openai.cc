@@ -14,11 +14,19 @@ namespace json = boost::json;
 // A comment, which clients of server-sent events skip.
 constexpr std::string_view kSignOfLife = ": waiting\n\n";
 
-void answer(Service& service, Router::Call call, Answer<OpenAiRequest> read, bool chat) {
-  if (!read.ok()) return call.exchange->respond(openai_error(read.status()));
-  OpenAiRequest& request = *read;
+using Read = Answer<OpenAiRequest> (*)(std::string_view body);
+
+Answer<OpenAiRequest> read_call(const http::HttpRequest& call, Read read) {
+  STRATA_ASSIGN(OpenAiRequest request, read(call.body));
   for (Generation& generation : request.generations)
-    generation.client = client_of(call.request, generation.user);
+    generation.client = client_of(call, generation.user);
+  return request;
+}
+
+void answer(Service& service, Router::Call call, Read read, bool chat) {
+  auto made = read_call(call.request, read);
+  if (!made.ok()) return call.exchange->respond(openai_error(made.status()));
+  OpenAiRequest& request = *made;
   const OpenAiStyle style{chat, request.stream, request.include_usage, request.wants_logprobs, {}};
   AnswerForm form;
   form.writer = [style](const ServedModel& model, std::vector<std::string> warnings) {
@@ -27,6 +35,10 @@ void answer(Service& service, Router::Call call, Answer<OpenAiRequest> read, boo
     return openai_writer(model, std::move(all));
   };
   form.refuse = openai_error;
+  form.read_again = [again = std::move(call.request), read]() -> Answer<std::vector<Generation>> {
+    STRATA_ASSIGN(OpenAiRequest same, read_call(again, read));
+    return std::move(same.generations);
+  };
   if (request.stream) {
     form.stream.emplace();
     form.stream->headers = {{"Cache-Control", "no-cache"}};
@@ -54,12 +66,10 @@ json::object model_json(const ModelStatus& status) {
 
 void add_openai(Router& router, Service& service) {
   router.add("POST", "/v1/chat/completions", [&service](Router::Call call) {
-    auto read = read_chat_request(call.request.body);
-    answer(service, std::move(call), std::move(read), true);
+    answer(service, std::move(call), read_chat_request, true);
   });
   router.add("POST", "/v1/completions", [&service](Router::Call call) {
-    auto read = read_completion_request(call.request.body);
-    answer(service, std::move(call), std::move(read), false);
+    answer(service, std::move(call), read_completion_request, false);
   });
   router.add("GET", "/v1/models", [&service](const Router::Call& call) {
     json::array list;

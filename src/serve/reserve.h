@@ -21,6 +21,9 @@ class Reserve {
   // Prompts that wait have taken the place of the bodies they came in.
   std::int64_t queued_tokens() const { return part_ / kQueuedTokenBytes; }
   Bytes body() const { return std::min(part_ / 4, 32 * kMiB); }
+  // JSON values of a body: a tree of small ones takes some 70 bytes for each, and there are up to
+  // four, as the body, the request, what the template gets and what it makes of that.
+  std::size_t values() const { return static_cast<std::size_t>(part_ / 256); }
   // While a handler works, its body becomes values, the request, its prompt and the tokens of it.
   jinja::RenderLimits rendering() const {
     jinja::RenderLimits limits;

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <thread>
+#include <utility>
 
 namespace strata::serve {
 namespace {
@@ -56,9 +58,37 @@ class PartWriter final : public AnswerWriter {
 };
 
 struct Work {
-  std::vector<Generation> generations;
   AnswerForm form;
   ExchangePtr exchange;
+  std::int64_t answers = 0;
+  std::function<void(Generation&)> neutralize;
+
+  // Once. Where they were dropped, they are read again.
+  Answer<std::vector<Generation>> take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (generations_) return *std::exchange(generations_, std::nullopt);
+    }
+    STRATA_ASSIGN(auto generations, form.read_again());
+    for (Generation& each : generations) {
+      each.arrival = arrival_;
+      neutralize(each);
+    }
+    return generations;
+  }
+  void keep(std::vector<Generation> generations) {
+    arrival_ = generations.front().arrival;
+    generations_ = std::move(generations);
+  }
+  void drop() {
+    const std::lock_guard lock(mutex_);
+    generations_.reset();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<std::vector<Generation>> generations_;
+  std::chrono::steady_clock::time_point arrival_;
 };
 
 std::int64_t answers_of(const std::vector<Generation>& generations) {
@@ -71,7 +101,8 @@ std::int64_t answers_of(const std::vector<Generation>& generations) {
 std::optional<Refusal> submit(Metrics& metrics, const std::shared_ptr<ModelLease>& lease,
                               Work& work) {
   ServedModel& model = lease->model();
-  STRATA_ASSIGN(std::vector<Prepared> prepared, prepare(model, work.generations));
+  STRATA_ASSIGN(const std::vector<Generation> generations, work.take());
+  STRATA_ASSIGN(std::vector<Prepared> prepared, prepare(model, generations));
   const auto all = std::make_shared<Together>();
   all->writer = work.form.writer(model, std::move(prepared.front().warnings));
   all->left = prepared.size();
@@ -86,13 +117,13 @@ std::optional<Refusal> submit(Metrics& metrics, const std::shared_ptr<ModelLease
     setup.text = std::move(one.text);
     setup.prompt = std::move(one.reported_prompt);
     setup.prompt_tokens = static_cast<std::int32_t>(one.request.tokens.size());
-    setup.prompt_top = std::max(work.generations[i].top_logprobs, 0);
+    setup.prompt_top = std::max(generations[i].top_logprobs, 0);
     setup.choices = one.request.choices;
     setup.exchange = work.exchange;
     if (i == 0) setup.stream = work.form.stream;
     setup.writer = std::make_unique<PartWriter>(all, choices);
     setup.metrics = &metrics;
-    setup.arrival = work.generations[i].arrival;
+    setup.arrival = generations[i].arrival;
     choices += setup.choices;
     parts.push_back({std::move(one.request), std::move(setup)});
   }
@@ -101,7 +132,7 @@ std::optional<Refusal> submit(Metrics& metrics, const std::shared_ptr<ModelLease
 
 // Tells the client, unless it is gone.
 void refuse(Metrics& metrics, const Work& work, const Refusal& refusal) {
-  metrics.requests_refused(answers_of(work.generations));
+  metrics.requests_refused(work.answers);
   work.exchange->respond(work.form.refuse(refusal));
 }
 
@@ -128,20 +159,23 @@ void Service::answer(std::vector<Generation> generations, AnswerForm form, Excha
   for (Generation& generation : generations) neutralize(generation);
   const std::string name = generations.front().model;
   const auto keep_alive = generations.front().keep_alive;
-  const auto work =
-      std::make_shared<Work>(Work{std::move(generations), std::move(form), std::move(exchange)});
+  const auto work = std::make_shared<Work>();
+  work->form = std::move(form);
+  work->exchange = std::move(exchange);
+  work->answers = answers_of(generations);
+  work->neutralize = [this](Generation& generation) { neutralize(generation); };
+  work->keep(std::move(generations));
   work->exchange->stand_by(
       {work->form.stream,
        work->form.refuse(Refusal(503, "overloaded_error", "the server is stopping"))});
-  const auto gone = [&metrics, answers = answers_of(work->generations)] {
-    metrics.requests_abandoned(answers);
-  };
+  const auto gone = [&metrics, answers = work->answers] { metrics.requests_abandoned(answers); };
   const auto done = [&metrics, work, gone](Answer<std::shared_ptr<ModelLease>> leased) {
     if (work->exchange->closed()) return gone();
     if (!leased.ok()) return refuse(metrics, *work, leased.status());
     if (const auto refusal = submit(metrics, *leased, *work)) refuse(metrics, *work, *refusal);
   };
   acquire(name, keep_alive, work->exchange, done, gone);
+  work->drop();
 }
 
 void Service::acquire(const std::string& name, std::optional<KeepAlive> keep_alive,
@@ -227,6 +261,16 @@ std::optional<std::string> Router::error_body(const std::string& path,
 }
 
 void Router::handle(http::HttpRequest request, ExchangePtr exchange) const {
+  if (holds_more_values(request.body, most_values_)) {
+    const Refusal refusal = invalid_argument(
+        "the body holds more than {} JSON values, for which the server's --memory leaves no room",
+        most_values_);
+    const RefusalForm* const form = form_of(request.path);
+    return exchange->respond(
+        form != nullptr
+            ? (*form)(refusal)
+            : http::error_response(400, refusal.type, "too_many_values", refusal.message));
+  }
   bool known = false;
   for (const Route& route : routes_) {
     const auto rest = route.rest_of(request.path);

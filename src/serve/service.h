@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "serve/body.h"
 #include "serve/generation.h"
 #include "serve/http/server.h"
 #include "serve/line_filter.h"
@@ -24,6 +25,9 @@ struct AnswerForm {
       writer;
   std::function<http::HttpResponse(const Refusal&)> refuse;
   std::optional<http::StreamStart> stream;
+  // Reads the generations once more, from the body: while they wait for their model they are not
+  // kept, as they take many times the room that the server has for bodies.
+  std::function<Answer<std::vector<Generation>>()> read_again;
 };
 
 // What the program that serves knows better.
@@ -86,6 +90,8 @@ class Router {
   void refuse_with(std::string prefix, std::function<http::HttpResponse(const Refusal&)> form) {
     refusals_.emplace_back(std::move(prefix), std::move(form));
   }
+  // 400 for bodies of more JSON values than this.
+  void limit_values(std::size_t most) { most_values_ = most; }
   // 404 for unknown paths, 405 where only the method is.
   void handle(http::HttpRequest request, ExchangePtr exchange) const;
   // For http::ServerOptions.
@@ -106,6 +112,7 @@ class Router {
 
   std::vector<Route> routes_;
   std::vector<std::pair<std::string, RefusalForm>> refusals_;
+  std::size_t most_values_ = kMostBodyValues;
 };
 
 // A dialect adds its routes.

@@ -128,7 +128,7 @@ class SeveralModels(unittest.TestCase):
                 self.assertEqual([at for at, each in owners if each == owner], [""])
             said = [line for line in server.log if line.startswith("memory: ")]
             self.assertNotIn("less what", said[0])
-            self.assertIn("which is 512.0 MiB less what other models may still take", said[1])
+            self.assertIn("which is 512.0 MiB less what other models take", said[1])
             self.assertEqual(len(server.get("/api/ps").json()["models"]), 2)
             self.assertEqual(len(server.get("/v1/models").json()["data"]), 2)
             server.post("/api/chat", {"model": "one", "messages": HELLO, "keep_alive": "10ms",
