@@ -13,19 +13,20 @@ class LoadRun {
 
   LoadResult run() {
     asker_.begin();
-    if (options_.seconds > 0) after(options_.seconds, [this] { stopped_ = true; });
     if (options_.burst > 0) after(options_.burst_after, [this] { start_burst(); });
     if (options_.rate > 0)
       await_arrival();
     else
-      for (std::int32_t user = 0; user < options_.users; ++user) ask_next();
+      for (std::int32_t user = 0; user < options_.users; ++user) ask_next(0);
     asker_.client().run();
     return std::move(result_);
   }
 
  private:
-  bool may_ask() const {
-    return !stopped_ && (options_.requests == 0 || asked_ < options_.requests);
+  // A time looked at, not a timer, which would keep a load that has nothing more to ask.
+  bool may_ask(double time) const {
+    return !stopped_ && (options_.requests == 0 || asked_ < options_.requests) &&
+           (options_.seconds == 0 || time < options_.seconds);
   }
 
   void after(double seconds, std::function<void()> work) {
@@ -34,11 +35,11 @@ class LoadRun {
     asker_.client().at(asker_.started() + time, std::move(work));
   }
 
-  void ask_next() {
-    if (!may_ask()) return;
+  void ask_next(double time) {
+    if (!may_ask(time)) return;
     ask(false, asked_++, [this](ServeRecord record) {
       result_.records.push_back(std::move(record));
-      if (options_.rate == 0) ask_next();
+      if (options_.rate == 0) ask_next(asker_.now());
     });
   }
 
@@ -59,12 +60,11 @@ class LoadRun {
   }
 
   void await_arrival() {
-    if (!may_ask()) return;
     Draws gap(options_.seed, Draws::Use::kArrival, static_cast<std::uint64_t>(asked_));
     next_arrival_ -= std::log(gap.unit()) / options_.rate;
-    if (options_.seconds > 0 && next_arrival_ > options_.seconds) return;
+    if (!may_ask(next_arrival_)) return;
     after(next_arrival_, [this] {
-      ask_next();
+      ask_next(next_arrival_);
       await_arrival();
     });
   }

@@ -5,6 +5,7 @@ import collections
 import json
 import pathlib
 import tempfile
+import time
 import unittest
 
 from fake_openai import FakeServer
@@ -128,6 +129,16 @@ class AgainstAFake(unittest.TestCase):
         with FakeServer(lambda *_: {"first": 0.05}) as server:
             got = self.report(server, "-p", 3, "-n", 1, "-u", 2, "--seconds", 1)
         self.assertTrue(2 <= got["total"]["complete"] <= 60, got["total"])
+
+    def test_a_load_with_nothing_more_to_ask_does_not_wait_for_its_time(self):
+        loads = {("-u", 2, "-r", 4): 4, ("--rate", 100, "-r", 5): 5,
+                 ("-u", 2, "--burst", 3, "--burst-after", 0.2): 3}
+        for load, least in loads.items():
+            with self.subTest(load), FakeServer(lambda *_: {"first": 0.05}) as server:
+                start = time.monotonic()
+                got = self.report(server, "-p", 3, "-n", 1, *load, "--seconds", 60)
+                self.assertLess(time.monotonic() - start, 30)
+                self.assertGreaterEqual(got["total"]["complete"], least)
 
     def test_a_burst_is_told_apart_from_the_steady_streams(self):
         def script(_, body):
