@@ -38,7 +38,7 @@ class LoadRun {
   void ask_next(double time) {
     if (!may_ask(time)) return;
     ask(false, asked_++, [this](ServeRecord record) {
-      result_.records.push_back(std::move(record));
+      keep(std::move(record));
       if (options_.rate == 0) ask_next(asker_.now());
     });
   }
@@ -57,6 +57,11 @@ class LoadRun {
     }
     const char* const group = burst ? "burst" : options_.burst > 0 ? "steady" : "all";
     asker_.ask(group, {{"user", text + words_.text(draws, prompt)}}, answer, std::move(done));
+  }
+
+  void keep(ServeRecord record) {
+    record.text = {};  // which only conversations need
+    result_.records.push_back(std::move(record));
   }
 
   void await_arrival() {
@@ -78,7 +83,7 @@ class LoadRun {
         times.all_started =
             std::max(times.all_started, record.events.empty() ? record.end : record.events.front());
         times.end = std::max(times.end, record.end);
-        result_.records.push_back(std::move(record));
+        keep(std::move(record));
         if (++burst_ended_ < options_.burst) return;
         stopped_ = true;
         asker_.leave_all();

@@ -1,5 +1,7 @@
 #include "bench_serve_request.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/ascii.h"
@@ -12,7 +14,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kMostEventBytes = std::size_t{16} << 20;
-constexpr std::size_t kMostRefusalBytes = std::size_t{64} << 10;
+constexpr std::size_t kMostHeadBytes = std::size_t{64} << 10;
+constexpr std::size_t kMostAnswerBytes = std::size_t{32} << 20;  // of its text and its times
 
 // The member of that name, or null where there is none or `value` is no object.
 const json::value* member(const json::value* value, std::string_view name) {
@@ -33,14 +36,27 @@ std::string error_text(const json::value& error) {
   return said.is_string() ? std::string(said.get_string()) : json::serialize(said);
 }
 
+// As much of it as a message has room for.
+std::string shown(std::string_view text) { return printable(trimmed(text), 200); }
+
+// What an answer that is one JSON object says of an error.
+std::optional<std::string> error_in(std::string_view body) {
+  boost::system::error_code error;
+  const json::value value = json::parse({body.data(), body.size()}, error);
+  const json::value* said = error ? nullptr : member(&value, "error");
+  return said == nullptr ? std::nullopt : std::optional(error_text(*said));
+}
+
 }  // namespace
 
 struct ServeAsker::Request {
+  Id id = 0;
   ServeRecord record;
   EventReader events;
-  std::string refusal;  // the body of an answer other than 200
-  bool finished = false;
-  bool counted = false;  // by the server
+  std::string head;       // of a body without events, from its beginning
+  bool streams = false;   // an event came
+  bool finished = false;  // the last one did
+  bool counted = false;   // by the server
   Take done;
   OnText on_text;
 };
@@ -102,27 +118,31 @@ ServeAsker::Id ServeAsker::ask(std::string group, const Messages& messages,
   sent.body = body_of(messages, answer_tokens);
   sent.headers = protocol_.headers;
   sent.timeout = protocol_.timeout;
-  const auto id = std::make_shared<Id>(0);
   request->record.start = now();
-  *id = client_.send(
+  request->id = client_.send(
       std::move(sent),
       {[this, request](int status, std::string_view bytes) { on_body(*request, status, bytes); },
-       [this, id](int status, http::Failure failure) { end(*id, status, failure); }});
-  open_[*id] = request;
-  return *id;
+       [this, request](int status, http::Failure failure) { on_end(*request, status, failure); }});
+  open_[request->id] = request;
+  return request->id;
 }
 
-void ServeAsker::on_body(Request& request, int status, std::string_view bytes) const {
-  if (status != 200) {
-    request.refusal +=
-        bytes.substr(0, kMostRefusalBytes - std::min(kMostRefusalBytes, request.refusal.size()));
-    return;
-  }
-  const std::size_t before = request.record.events.size();
+void ServeAsker::on_body(Request& request, int status, std::string_view bytes) {
+  if (!request.streams) request.head += bytes.substr(0, kMostHeadBytes - request.head.size());
+  if (status != 200) return;
+  ServeRecord& record = request.record;
+  const std::size_t before = record.events.size();
   const bool fits =
       request.events.feed(bytes, [&](std::string_view data) { on_event(request, data); });
-  if (!fits) request.record.error = "malformed";
-  if (request.record.events.size() > before && request.on_text) request.on_text(request.record);
+  if (!fits && record.error.empty()) {
+    record.error = "malformed";
+    record.detail = fmt::format("an event of more than {} MiB", kMostEventBytes >> 20);
+  }
+  const bool over = request.finished || !record.error.empty();
+  if (record.events.size() > before && request.on_text) request.on_text(record);
+  if (!over || !take(request.id)) return;
+  client_.cancel(request.id);
+  hand_over(request);
 }
 
 // An event's error or usage; false where it is an error.
@@ -132,7 +152,7 @@ bool ServeAsker::read_more(Request& request, std::string_view data) {
   const json::value event = json::parse({data.data(), data.size()}, error);
   if (const json::value* failed = member(&event, "error")) {
     record.error = "failed";
-    record.detail = error_text(*failed);
+    record.detail = shown(error_text(*failed));
     return false;
   }
   if (const json::value* usage = member(&event, "usage"); usage != nullptr && usage->is_object()) {
@@ -147,6 +167,8 @@ bool ServeAsker::read_more(Request& request, std::string_view data) {
 
 void ServeAsker::on_event(Request& request, std::string_view data) const {
   ServeRecord& record = request.record;
+  if (request.finished || !record.error.empty()) return;
+  request.streams = true;
   if (data == "[DONE]") {
     request.finished = true;
     return;
@@ -154,53 +176,68 @@ void ServeAsker::on_event(Request& request, std::string_view data) const {
   const std::optional<AnswerChunk> chunk = read_chunk(data);
   if (!chunk) {
     record.error = "malformed";
+    record.detail = shown(data);
     return;
   }
   if (chunk->says_more && !read_more(request, data)) return;
+  const std::size_t times = (record.events.size() + 1) * sizeof(record.events[0]);
+  if (record.text.size() + chunk->text.size() + times > kMostAnswerBytes) {
+    record.error = "endless";
+    record.detail =
+        fmt::format("no end after {} texts of {} bytes", record.events.size(), record.text.size());
+    return;
+  }
   record.text += chunk->text;
   if (!chunk->text.empty() || chunk->calls_tools) record.events.push_back(now());
 }
 
-void ServeAsker::end(Id id, int status, http::Failure failure) {
+void ServeAsker::on_end(Request& request, int status, http::Failure failure) {
+  if (!take(request.id)) return;
+  ServeRecord& record = request.record;
+  const bool comments = status == 200 && request.head.starts_with(':');
+  const bool streams = request.streams || comments;
+  const auto said = streams ? std::nullopt : error_in(request.head);
+  if (failure == http::Failure::kConnect)
+    record.error = "no connection";
+  else if (failure == http::Failure::kTimeout)
+    record.error = "timeout";
+  else if (failure == http::Failure::kMalformed)
+    record.error = "malformed";
+  else if (status != 0 && status != 200)
+    record.error = fmt::format("HTTP {}", status);
+  else if (said)
+    record.error = "failed";
+  else if (failure == http::Failure::kNone && !streams && !request.head.empty())
+    record.error = "no stream";
+  else
+    record.error = "cut off";
+  if (!streams)
+    record.detail = shown(said.value_or(request.head)) + std::string(refusal_hint(status));
+  hand_over(request);
+}
+
+std::shared_ptr<ServeAsker::Request> ServeAsker::take(Id id) {
   const auto found = open_.find(id);
-  if (found == open_.end()) return;
-  const std::shared_ptr<Request> request = std::move(found->second);
+  if (found == open_.end()) return nullptr;
+  auto request = std::move(found->second);
   open_.erase(found);
-  ServeRecord& record = request->record;
+  return request;
+}
+
+void ServeAsker::hand_over(Request& request) const {
+  ServeRecord& record = request.record;
   record.end = now();
   // Without a count of the server's, an event counts as a token.
-  if (!request->counted) record.answer_tokens = static_cast<std::int64_t>(record.events.size());
-  if (failure == http::Failure::kConnect) {
-    record.error = "no connection";
-  } else if (failure == http::Failure::kTimeout) {
-    record.error = "timeout";
-  } else if (failure == http::Failure::kMalformed) {
-    record.error = "malformed";
-  } else if (status != 0 && status != 200) {
-    record.error = fmt::format("HTTP {}", status);
-    boost::system::error_code error;
-    const json::value body = json::parse(request->refusal, error);
-    const json::value* said = error ? nullptr : member(&body, "error");
-    record.detail = said == nullptr ? request->refusal : error_text(*said);
-  } else if (record.error.empty() && (failure == http::Failure::kClosed || !request->finished)) {
-    record.error = "cut off";
-  }
-  record.detail = printable(record.detail, 200);
-  record.detail += refusal_hint(status);
-  request->done(std::move(record));
+  if (!request.counted) record.answer_tokens = static_cast<std::int64_t>(record.events.size());
+  request.done(std::move(record));
 }
 
 void ServeAsker::leave(Id id) {
-  const auto found = open_.find(id);
-  if (found == open_.end()) return;
-  const std::shared_ptr<Request> request = std::move(found->second);
-  open_.erase(found);
+  const std::shared_ptr<Request> request = take(id);
+  if (!request) return;
   client_.cancel(id);
-  ServeRecord& record = request->record;
-  record.left = true;
-  record.end = now();
-  record.answer_tokens = static_cast<std::int64_t>(record.events.size());
-  request->done(std::move(record));
+  request->record.left = true;
+  hand_over(*request);
 }
 
 void ServeAsker::leave_all() {

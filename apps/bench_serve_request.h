@@ -78,7 +78,8 @@ class ServeAsker {
 
   Id ask(std::string group, const Messages& messages, std::int32_t answer_tokens, Take done,
          OnText on_text = {});
-  // Closes the connection; `done` gets what came, at once.
+  // Closes the connection; `done` gets what came, at once. An answer that is whole, or wrong, ends
+  // likewise, whatever else the server would send.
   void leave(Id id);
   void leave_all();
 
@@ -86,10 +87,12 @@ class ServeAsker {
   struct Request;
 
   std::string body_of(const Messages& messages, std::int32_t answer_tokens) const;
-  void on_body(Request& request, int status, std::string_view bytes) const;
+  void on_body(Request& request, int status, std::string_view bytes);
   static bool read_more(Request& request, std::string_view data);
   void on_event(Request& request, std::string_view data) const;
-  void end(Id id, int status, http::Failure failure);
+  void on_end(Request& request, int status, http::Failure failure);
+  std::shared_ptr<Request> take(Id id);
+  void hand_over(Request& request) const;
 
   http::Client& client_;
   const Protocol protocol_;

@@ -15,6 +15,11 @@ MODEL = REFERENCE / "llama.gguf"
 LITTLE = ("-p", 20, "-n", 5)
 
 
+def after_warm_up(*scripts):
+    """A server whose requests of a load follow these, one after the other."""
+    return FakeServer(lambda number, _: scripts[(number - 1) % len(scripts)] if number else {})
+
+
 class AgainstAFake(unittest.TestCase):
     def report(self, server, *options):
         done = strata("bench", "serve", server.url, "--json", *options)
@@ -74,6 +79,38 @@ class AgainstAFake(unittest.TestCase):
         self.assertEqual(json.loads(done.stdout)["total"]["errors"], {"HTTP 503": 6})
         self.assertIn("none of the 6 requests had a whole answer; the first: HTTP 503: as the test",
                       done.stderr.decode())
+
+    def test_what_came_instead_of_a_stream_is_said(self):
+        pages = {'{"error": {"message": "no room"}}': "failed: no room",
+                 "<html>\x1b[2J" + 500 * "a": "no stream: <html>\\x1b[2Jaaa",
+                 '{"choices": [{"text": "whole"}]}': 'no stream: {"choices"'}
+        for page, said in pages.items():
+            with self.subTest(page[:40]), after_warm_up({"page": page}) as server:
+                done = strata("bench", "serve", server.url, "--json", *LITTLE, "-u", 1, "-r", 2)
+                self.assertEqual(done.returncode, 1)
+                self.assertEqual(json.loads(done.stdout)["total"]["errors"],
+                                 {said.split(":")[0]: 2})
+                self.assertIn(said, done.stderr.decode())
+                self.assertLess(len(done.stderr), 1000)
+
+    def test_an_answer_ends_with_its_last_event_whatever_the_connection_does(self):
+        with FakeServer(lambda *_: {"gap": 0.001, "hold": 60}) as server:
+            got = self.report(server, *LITTLE, "-u", 2, "-r", 6, "--timeout", 30)
+        self.assertEqual((got["total"]["complete"], got["total"]["errors"]), (6, {}))
+        self.assertLess(got["total"]["e2e_ms"]["highest"], 20_000)
+
+    def test_an_answer_without_an_end_is_given_up(self):
+        text = {"choices": [{"index": 0, "delta": {"content": 100_000 * "y"}}]}
+        many = "\n\ndata: ".join(5000 * ['{"choices":[{"delta":{"tool_calls":[]}}]}'])
+        endless = {"endless": [text, many], "malformed": ["{{{", 100_000 * "["]}
+        for error, each in endless.items():
+            for data in each:
+                with self.subTest(error, data=str(data)[:80]), \
+                        after_warm_up({"endless": data}, {}) as server:
+                    got = self.report(server, *LITTLE, "-u", 1, "-r", 2, "--timeout", 60)
+                    self.assertEqual((got["total"]["complete"], got["total"]["errors"]),
+                                     (1, {error: 1}))
+                    self.assertIn(f"note: {error}: ", self.said)
 
     def test_as_many_streams_are_named_as_there_were_at_a_time(self):
         def text(users, requests):

@@ -14,10 +14,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    def answer(self, status, body):
-        data = json.dumps(body).encode()
+    def answer(self, status, body, kind="application/json"):
+        data = (body if isinstance(body, str) else json.dumps(body)).encode()
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -57,11 +57,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def stream(self, script, body):
         if "status" in script:
             return self.answer(script["status"], {"error": {"message": "as the test says"}})
+        if "page" in script:
+            return self.answer(200, script["page"], "text/html")
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         self.chunk(b": waiting\n\n")
+        while "endless" in script:
+            self.event(script["endless"])
         tokens = script.get("tokens", body["max_tokens"])
         for i in range(tokens):
             time.sleep(script.get("first" if i == 0 else "gap", 0))
@@ -79,14 +83,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
                  "prompt_tokens_details": {"cached_tokens": script.get("cached", 0)}}
         self.event({"choices": [], "usage": usage})
         self.event("[DONE]")
+        if "hold" in script:
+            self.close_connection = True
+            return self.server.closing.wait(script["hold"])
         self.wfile.write(b"0\r\n\r\n")
         return None
 
 
 class FakeServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
     """`script(number, body)` says how the number-th answer goes: seconds until its `first` token
-    and the `gap` to every other, `tokens`, `cached`; an HTTP `status` instead; or the token
-    before which the connection is `cut` or the answer has to `fail`. Pages need the `key`."""
+    and the `gap` to every other, `tokens`, `cached`, and for how long to `hold`
+    the connection behind the answer; an HTTP `status`, a `page` or `endless` events of that data
+    instead; or the token before which the connection is `cut` or the answer has to `fail`. Pages
+    need the `key`."""
 
     daemon_threads = True
     request_queue_size = 256
@@ -95,6 +104,7 @@ class FakeServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.script, self.tokenizes, self.context, self.key = script, tokenizes, context, key
         self.lock, self.bodies, self.headers, self.lost = threading.Lock(), [], [], 0
+        self.closing = threading.Event()
         self.thread = threading.Thread(target=self.serve_forever, args=(0.05,))
 
     def __enter__(self):
@@ -102,6 +112,7 @@ class FakeServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
         return self
 
     def __exit__(self, *_):
+        self.closing.set()
         self.shutdown()
         self.thread.join()
         self.server_close()
