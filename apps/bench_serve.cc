@@ -152,6 +152,12 @@ void say_errors(const std::vector<ServeRecord>& records) {
   for (const ServeRecord& record : records)
     if (!record.detail.empty()) said.try_emplace(record.error, record.detail);
   for (const auto& [kind, detail] : said) say("note: {}: {}\n", kind, detail);
+  const auto odd = [](const ServeRecord& record) { return !record.odd_usage.empty(); };
+  const auto first = std::ranges::find_if(records, odd);
+  if (first != records.end())
+    say("note: {} answers came with counts of tokens that cannot be true, which are ignored like "
+        "missing ones: {}\n",
+        std::ranges::count_if(records, odd), first->odd_usage);
 }
 
 Status check_any_complete(const std::vector<ServeRecord>& records) {

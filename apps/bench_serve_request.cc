@@ -16,6 +16,7 @@ namespace json = boost::json;
 constexpr std::size_t kMostEventBytes = std::size_t{16} << 20;
 constexpr std::size_t kMostHeadBytes = std::size_t{64} << 10;
 constexpr std::size_t kMostAnswerBytes = std::size_t{32} << 20;  // of its text and its times
+constexpr std::int64_t kMostUsageTokens = std::int64_t{1} << 31;
 
 // The member of that name, or null where there is none or `value` is no object.
 const json::value* member(const json::value* value, std::string_view name) {
@@ -23,12 +24,22 @@ const json::value* member(const json::value* value, std::string_view name) {
   return object == nullptr ? nullptr : object->if_contains(name);
 }
 
-std::int64_t integer(const json::value* value, std::int64_t otherwise) {
-  boost::system::error_code error;
-  const auto number =
-      value != nullptr && value->is_number() ? value->to_number<std::int64_t>(error) : otherwise;
-  return error ? otherwise : number;
-}
+// How many tokens a server says there were; nothing where it does not say, or says what cannot be.
+class Count {
+ public:
+  explicit Count(const json::value* said) : said_(said != nullptr && !said->is_null()) {
+    if (!said_ || !said->is_number()) return;
+    boost::system::error_code error;
+    const auto tokens = said->to_number<std::int64_t>(error);
+    if (!error && tokens >= 0 && tokens <= kMostUsageTokens) tokens_ = tokens;
+  }
+  const std::optional<std::int64_t>& tokens() const { return tokens_; }
+  bool odd() const { return said_ && !tokens_; }
+
+ private:
+  bool said_;
+  std::optional<std::int64_t> tokens_;
+};
 
 std::string error_text(const json::value& error) {
   const json::value* message = member(&error, "message");
@@ -156,11 +167,15 @@ bool ServeAsker::read_more(Request& request, std::string_view data) {
     return false;
   }
   if (const json::value* usage = member(&event, "usage"); usage != nullptr && usage->is_object()) {
-    record.prompt_tokens = integer(member(usage, "prompt_tokens"), 0);
-    record.answer_tokens = integer(member(usage, "completion_tokens"), 0);
-    record.cached_tokens =
-        integer(member(member(usage, "prompt_tokens_details"), "cached_tokens"), 0);
-    request.counted = true;
+    const Count prompt(member(usage, "prompt_tokens"));
+    const Count answer(member(usage, "completion_tokens"));
+    const Count cached(member(member(usage, "prompt_tokens_details"), "cached_tokens"));
+    record.prompt_tokens = prompt.tokens().value_or(0);
+    record.answer_tokens = answer.tokens().value_or(0);
+    record.cached_tokens = cached.tokens().value_or(0);
+    request.counted = answer.tokens().has_value();
+    const bool odd = prompt.odd() || answer.odd() || cached.odd();
+    record.odd_usage = odd ? shown(json::serialize(*usage)) : "";
   }
   return true;
 }
@@ -227,8 +242,9 @@ std::shared_ptr<ServeAsker::Request> ServeAsker::take(Id id) {
 void ServeAsker::hand_over(Request& request) const {
   ServeRecord& record = request.record;
   record.end = now();
-  // Without a count of the server's, an event counts as a token.
-  if (!request.counted) record.answer_tokens = static_cast<std::int64_t>(record.events.size());
+  // Without a count of the server's that can be true, an event counts as a token.
+  if (!request.counted || record.answer_tokens == 0)
+    record.answer_tokens = static_cast<std::int64_t>(record.events.size());
   request.done(std::move(record));
 }
 

@@ -41,6 +41,7 @@ struct ServeRecord {
   std::int64_t prompt_tokens = 0;
   std::int64_t cached_tokens = 0;
   std::int64_t answer_tokens = 0;
+  std::string odd_usage;  // what the server counted, where that cannot be true
   std::string text;
   std::string error;   // its kind; empty where there is none
   std::string detail;  // what the server said of it

@@ -112,6 +112,25 @@ class AgainstAFake(unittest.TestCase):
                                      (1, {error: 1}))
                     self.assertIn(f"note: {error}: ", self.said)
 
+    def test_counts_that_cannot_be_true_are_as_missing_ones(self):
+        odd = [-7, -2**63, 2**31 + 1, 2**63 - 1, 2**64, 1e300, 2.5, "5", [5], {}, True]
+        missing = [{}, {"prompt_tokens": None, "completion_tokens": None}, [1], None,
+                   {"prompt_tokens": 0, "completion_tokens": 0, "prompt_tokens_details": 7}]
+        usages = [*({"prompt_tokens": each, "completion_tokens": each,
+                     "prompt_tokens_details": {"cached_tokens": each}} for each in odd), *missing]
+        with after_warm_up(*({"usage": each} for each in usages)) as server:
+            got = self.report(server, *LITTLE, "-u", 1, "-r", len(usages))["total"]
+        self.assertEqual((got["complete"], got["errors"]), (len(usages), {}))
+        self.assertEqual((got["prompt_tokens"], got["cached_tokens"], got["answer_tokens"]),
+                         (0, 0, 5 * len(usages)))
+        self.assertEqual(got["tpot_ms"]["count"], len(usages))
+        self.assertIn(f"note: {len(odd)} answers came with counts of tokens that cannot", self.said)
+        most = {"prompt_tokens": 2**31, "completion_tokens": 7.0}
+        with FakeServer(lambda *_: {"usage": most}) as server:
+            got = self.report(server, *LITTLE, "-u", 1, "-r", 2)["total"]
+        self.assertEqual((got["prompt_tokens"], got["answer_tokens"]), (2**32, 14))
+        self.assertEqual(self.said, "")
+
     def test_as_many_streams_are_named_as_there_were_at_a_time(self):
         def text(users, requests):
             with FakeServer(lambda *_: {"gap": 0.02}) as server:

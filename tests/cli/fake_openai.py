@@ -81,7 +81,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         prompt = len(text.split())
         usage = {"prompt_tokens": prompt, "completion_tokens": tokens,
                  "prompt_tokens_details": {"cached_tokens": script.get("cached", 0)}}
-        self.event({"choices": [], "usage": usage})
+        self.event({"choices": [], "usage": script.get("usage", usage)})
         self.event("[DONE]")
         if "hold" in script:
             self.close_connection = True
@@ -92,7 +92,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class FakeServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
     """`script(number, body)` says how the number-th answer goes: seconds until its `first` token
-    and the `gap` to every other, `tokens`, `cached`, and for how long to `hold`
+    and the `gap` to every other, `tokens`, `cached` or all of `usage`, and for how long to `hold`
     the connection behind the answer; an HTTP `status`, a `page` or `endless` events of that data
     instead; or the token before which the connection is `cut` or the answer has to `fail`. Pages
     need the `key`."""
