@@ -112,6 +112,14 @@ Status fit_trace(const ServeTarget& target, std::int32_t context, TraceOptions& 
   return {};
 }
 
+// Of all loads; what is not limited is not there.
+void add_limits(const Options& options, const Protocol& protocol, const GoodLimits& limits,
+                json::object& out) {
+  out["timeout"] = options.timeout;
+  if (!protocol.more.empty()) out["body"] = protocol.more;
+  if (limits.given()) out["good"] = limits.json();
+}
+
 json::object settings_of(const Options& options, const ServeTarget& target, bool exact) {
   json::object out{{"url", target.url()},          {"model", target.model()},
                    {"endpoint", options.endpoint}, {"ignore_eos", options.ignore_end},
@@ -126,6 +134,8 @@ json::object settings_of(const Options& options, const ServeTarget& target, bool
   }
   out["prompt"] = options.prompt;
   out["distinct"] = options.load.distinct;
+  if (options.load.requests > 0) out["requests"] = options.load.requests;
+  if (options.load.seconds > 0) out["seconds"] = options.load.seconds;
   if (options.load.rate > 0)
     out["rate"] = options.load.rate;
   else
@@ -208,6 +218,7 @@ Result<int> run(Options options) {
     report.load = run_load(asker, words, options.load);
   }
   report.settings = settings_of(options, target, words.exact());
+  add_limits(options, protocol, report.limits, report.settings);
   say_errors(report.load.records);
   STRATA_TRY(write(options, options.as_json ? serve_json(report) : serve_table(report)));
   STRATA_TRY(check_any_complete(report.load.records));
@@ -338,7 +349,8 @@ const CLI::App* add_bench_serve(CLI::App& bench, int& exit_code) {
       "Reported, with percentiles: ttft, from a request to its first token; itl, from one token "
       "of\n"
       "an answer to the next; tpot, the time per token behind the first; e2e, to the end of the\n"
-      "answer; tokens per second of all together; and the share of requests within --good.");
+      "answer; tokens per second of all together; and the share of requests within --good, of "
+      "those\nthat their client did not leave, and how many of them there were per second.");
   add_target(*command, options->target);
   add_load(*command, *options);
   add_agents(*command, *options);

@@ -88,11 +88,13 @@ json::value times_json(const std::vector<double>& seconds) {
 json::object summary_json(const ServeSummary& summary) {
   json::object errors;
   for (const auto& [kind, count] : summary.errors) errors[kind] = count;
+  const std::optional<double> share = summary.good_share();
   return {{"group", summary.group},
           {"requests", summary.requests},
           {"complete", summary.complete},
           {"left", summary.left},
           {"good", summary.good},
+          {"good_share", share ? json::value(six_digits(*share)) : json::value()},
           {"errors", std::move(errors)},
           {"prompt_tokens", summary.prompt_tokens},
           {"cached_tokens", summary.cached_tokens},
@@ -145,8 +147,9 @@ std::string counts_text(const Totals& totals, const GoodLimits& limits) {
   if (all.left > 0) text += fmt::format(", {} left by their client", all.left);
   for (const auto& [kind, count] : all.errors) text += fmt::format(", {} {}", count, kind);
   if (limits.given())
-    text += fmt::format(", {} good ({:.2f}/s)", all.good,
-                        static_cast<double>(all.good) / totals.seconds);
+    text +=
+        fmt::format(", {} good ({:.1f} %, {:.2f}/s)", all.good, 100 * all.good_share().value_or(0),
+                    static_cast<double>(all.good) / totals.seconds);
   text += fmt::format("\nprompts: {} tokens, {} cached, {:.1f} tokens/s\n", all.prompt_tokens,
                       all.cached_tokens, static_cast<double>(all.prompt_tokens) / totals.seconds);
   text += fmt::format("answers: {} tokens, {:.1f} tokens/s", all.answer_tokens,
@@ -175,7 +178,8 @@ Result<GoodLimits> GoodLimits::parse(std::string_view text) {
     const std::string_view name = part.substr(0, colon);
     double value = 0;
     STRATA_TRY(parse_number(part.substr(std::min(colon + 1, part.size())), value));
-    if (!(value > 0)) return invalid_argument("'{}' is no time in ms", printable(part, 32));
+    if (!(value > 0) || std::isinf(value))
+      return invalid_argument("'{}' is no time in ms", printable(part, 32));
     if (name == "ttft")
       limits.first_text = value;
     else if (name == "tpot")
@@ -197,6 +201,19 @@ bool GoodLimits::met_by(const ServeRecord& record) const {
   const double end = record.end - record.start;
   return within(record.events.empty() ? end : first_text_of(record), first_text) &&
          within(per_token_of(record), per_token) && within(end, whole);
+}
+
+json::object GoodLimits::json() const {
+  json::object out;
+  if (first_text) out["ttft_ms"] = *first_text;
+  if (per_token) out["tpot_ms"] = *per_token;
+  if (whole) out["e2e_ms"] = *whole;
+  return out;
+}
+
+std::optional<double> ServeSummary::good_share() const {
+  if (requests == left) return std::nullopt;
+  return static_cast<double>(good) / static_cast<double>(requests - left);
 }
 
 ServeSummary summarize(std::string group, const std::vector<const ServeRecord*>& records,

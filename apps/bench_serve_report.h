@@ -24,6 +24,7 @@ struct GoodLimits {
   static Result<GoodLimits> parse(std::string_view text);
   bool given() const { return first_text || per_token || whole; }
   bool met_by(const ServeRecord& record) const;
+  boost::json::object json() const;  // those that are given
 };
 
 // Of requests. Times in s.
@@ -36,6 +37,9 @@ struct ServeSummary {
   std::vector<double> per_token;   // between the first text and the last
   std::vector<double> between;     // one text and the next
   std::vector<double> whole;
+
+  // Of the requests that their client did not leave; nothing without any.
+  std::optional<double> good_share() const;
 };
 ServeSummary summarize(std::string group, const std::vector<const ServeRecord*>& records,
                        const GoodLimits& limits);

@@ -156,6 +156,25 @@ TEST(ServeSummary, CountsTimesTokensAndErrors) {
   EXPECT_FALSE(GoodLimits::parse("tpot:499")->met_by(good));
   EXPECT_FALSE(GoodLimits::parse("tpot").ok());
   EXPECT_FALSE(GoodLimits::parse("tpot:-1").ok());
+  EXPECT_FALSE(GoodLimits::parse("tpot:inf").ok());
+}
+
+TEST(GoodLimits, AreMetByAShareOfTheRequestsThatNobodyLeft) {
+  const auto limits = GoodLimits::parse("ttft:2000,e2e:2500.5");
+  ASSERT_TRUE(limits.ok());
+  EXPECT_EQ(limits->json(), (boost::json::object{{"ttft_ms", 2000.0}, {"e2e_ms", 2500.5}}));
+  const ServeRecord good = record("all", 1, {3, 3.5});
+  const ServeRecord late = record("all", 1, {3, 4});
+  ServeRecord broken = record("all", 1, {2});
+  broken.error = "cut off";
+  ServeRecord left = record("all", 1, {2});
+  left.left = true;
+  const auto share = [&](const std::vector<const ServeRecord*>& records) {
+    return summarize("all", records, *limits).good_share();
+  };
+  EXPECT_EQ(share({&good, &late, &broken, &left, &good}), 0.5);
+  EXPECT_EQ(share({&late, &left}), 0);
+  EXPECT_EQ(share({&left}), std::nullopt);
 }
 
 TEST(FullLoad, IsTheTimeWithAsManyStreamsAsEver) {

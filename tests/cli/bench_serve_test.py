@@ -45,6 +45,7 @@ class AgainstAFake(unittest.TestCase):
             got = self.report(server, *LITTLE, "-u", 4, "-r", 20, "--good", "ttft:300")
         total = got["total"]
         self.assertEqual((total["requests"], total["complete"], total["good"]), (20, 20, 18))
+        self.assertEqual(total["good_share"], 0.9)
         self.assertEqual(total["errors"], {})
         self.assertEqual((total["prompt_tokens"], total["answer_tokens"]), (400, 100))
         self.assertEqual(total["cached_tokens"], 80)
@@ -160,6 +161,25 @@ class AgainstAFake(unittest.TestCase):
     def test_help_says_what_the_same_seed_does_to_a_cache(self):
         told = b" ".join(strata("bench", "serve", "--help").stdout.split())
         self.assertIn(b"for another run take another", told)
+
+    def test_help_promises_what_is_printed(self):
+        told = b" ".join(strata("bench", "serve", "--help").stdout.split())
+        self.assertIn(b"the share of requests within --good", told)
+        self.assertIn(b"how many of them there were per second", told)
+        with after_warm_up({}, {}, {}, {"status": 503}) as server:
+            done = strata("bench", "serve", server.url, *LITTLE, "-r", 8, "--good", "e2e:60000")
+        self.assertRegex(done.stdout.decode(), r", 6 good \(75\.0 %, [0-9.]+/s\)\n")
+
+    def test_settings_say_what_was_asked_for(self):
+        own = {"requests": 3, "seconds": 50.5, "timeout": 40, "body": {"top_p": 0.5},
+               "good": {"ttft_ms": 30000, "e2e_ms": 40000.5}}
+        asked = ("-r", 3, "--seconds", 50.5, "--timeout", 40, "--body", '{"top_p": 0.5}',
+                 "--good", "ttft:30000,e2e:40000.5")
+        plain = {"requests": 32, "seconds": None, "timeout": 600, "body": None, "good": None}
+        for options, wanted in (asked, own), ((), plain):
+            with self.subTest(options), FakeServer() as server:
+                settings = self.report(server, *LITTLE, *options)["settings"]
+                self.assertEqual({name: settings.get(name) for name in wanted}, wanted)
 
     def test_distinct_prompts_come_again_and_members_are_sent(self):
         with tempfile.TemporaryDirectory() as folder:
