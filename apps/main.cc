@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "commands.h"
+#include "descriptors.h"
 #include "heap.h"
 #include "hints.h"
 #include "say.h"
 #include "version.h"
 
 int main(int argc, char** argv) {
+  strata::apps::occupy_standard_descriptors();
   strata::apps::keep_heap_small();
   CLI::App app{"Strata: runs large language models on the machine you have"};
   app.set_version_flag("--version", fmt::format("strata {} ({})", strata::apps::program_version(),

@@ -33,7 +33,9 @@ Result<std::string> read_to_end(int descriptor, std::string_view name, Bytes lim
 
 Result<std::string> read_whole(const std::string& path, Bytes limit) {
   const std::string name = printable(path);
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // By its path, one that is open for writing alone could be read, and a socket could not.
+  const int descriptor = path == "/dev/stdin" ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                              : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0 && errno == ENOENT) {
     std::error_code error;
     const auto target = std::filesystem::read_symlink(path, error);

@@ -1,5 +1,4 @@
 // strata run: answers a prompt, or talks.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include "chat_loop.h"
 #include "chat_session.h"
 #include "commands.h"
+#include "descriptors.h"
 #include "options.h"
 #include "probe/machine.h"
 #include "read_input.h"
@@ -37,18 +37,15 @@ struct Options {
   EngineOptions engine;
 };
 
-// So that a file opened later does not become standard input or output.
-void occupy_standard_descriptors() {
-  for (int descriptor = 0; descriptor <= 2; ++descriptor)
-    if (fcntl(descriptor, F_GETFD) == -1) (void)::open("/dev/null", O_RDONLY);
-}
-
 // The words of the command line, then what is piped in; nullopt: neither, so talk.
 Result<std::optional<std::string>> read_prompt(const Options& options) {
   std::string prompt = fmt::format("{}", fmt::join(options.words, " "));
   if (isatty(STDIN_FILENO) == 1)
     return options.words.empty() ? std::nullopt : std::optional(std::move(prompt));
-  STRATA_ASSIGN(const std::string piped, read_standard_input());
+  std::string piped;
+  if (can_read_standard_input()) {
+    STRATA_ASSIGN(piped, read_standard_input());
+  }
   if (options.words.empty() && piped.empty())
     return invalid_argument("there is no prompt: give one after the model, or pipe it in");
   if (!prompt.empty() && !piped.empty()) prompt += "\n\n";
@@ -166,7 +163,6 @@ Status check_chat(const TalkingModel& model, const Options& options) {
 }
 
 Result<int> run(Options options) {
-  occupy_standard_descriptors();
   std::signal(SIGPIPE, SIG_DFL);  // a reader that has enough ends the program without a word
   STRATA_ASSIGN(const std::optional<std::string> prompt, read_prompt(options));
   if (!options.think.empty()) {

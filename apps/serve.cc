@@ -16,6 +16,7 @@
 #include "base/printable.h"
 #include "commands.h"
 #include "describe.h"
+#include "descriptors.h"
 #include "heap.h"
 #include "hub/origin.h"
 #include "model_stores.h"
@@ -160,6 +161,17 @@ void print_addresses(const std::string& url, const std::vector<ModelFile>& files
   say("  OLLAMA_HOST={} ollama run {}\n\n", url, printable(files.front().name));
 }
 
+// Every connection takes a descriptor.
+void limit_connections(http::ServerOptions& http) {
+  const std::size_t descriptors = raise_descriptor_limit();
+  const std::size_t wanted = http.max_connections;
+  http.max_connections = connections_within(wanted, descriptors);
+  if (http.max_connections < wanted)
+    say("note: {} connections at a time instead of {}: the process may have {} open files "
+        "(`ulimit -n`)\n",
+        http.max_connections, wanted, descriptors);
+}
+
 serve::ModelsOptions models_options(const ServeOptions& options, std::vector<ModelFile> files) {
   serve::ModelsOptions models;
   models.files = std::move(files);
@@ -180,10 +192,12 @@ serve::ModelsOptions models_options(const ServeOptions& options, std::vector<Mod
 }
 
 Result<int> run(const ServeOptions& options) {
+  ::signal(SIGPIPE, SIG_IGN);  // whoever reads the log may go before
   STRATA_ASSIGN(const std::vector<ModelFile> files, configured_files(options.models));
   serve::ModelsOptions models = models_options(options, files);
   const Bytes memory = models.engine.memory;
   STRATA_ASSIGN(http::ServerOptions http, http_options(options, memory));
+  limit_connections(http);
   STRATA_ASSIGN(const serve::LineFilter noise, read_noise(options));
   const sigset_t signals = ending_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);

@@ -244,11 +244,20 @@ Result<serve::LineFilter> read_noise(const ServeOptions& options) {
   return filter;
 }
 
+std::size_t connections_within(std::size_t wanted, std::size_t descriptors) {
+  constexpr std::size_t kOthers = 64;  // files, pipes, sockets that listen
+  constexpr std::size_t kTaken = kOthers + http::kMostRefusing + 1;
+  // Of few descriptors a half.
+  const std::size_t left = descriptors > 2 * kTaken ? descriptors - kTaken : descriptors / 2;
+  return std::clamp<std::size_t>(left, 1, wanted);
+}
+
 Result<http::ServerOptions> http_options(const ServeOptions& options, Bytes budget) {
   http::ServerOptions http;
   http.address = options.address;
   http.port = options.port;
   http.max_connections = options.connections;
+  http.max_queued = std::max(http.max_queued, options.queue);
   const serve::Reserve reserve(budget);
   http.max_buffered_bytes = reserve.bodies();
   http.max_body_bytes = reserve.body();

@@ -52,6 +52,9 @@ bool is_any_address(std::string_view address);
 // Where a server that listens there can be reached from this machine.
 std::string url_of(const std::string& address, int port);
 
+// How many of the wanted connections a process with so many descriptors can have besides its files.
+std::size_t connections_within(std::size_t wanted, std::size_t descriptors);
+
 // Reads the file of keys. `budget`: of memory, of which what clients send may take a share.
 Result<http::ServerOptions> http_options(const ServeOptions& options, Bytes budget);
 

@@ -124,13 +124,14 @@ class Answer:
 
 
 class Server:
-    """`strata serve` with these arguments, until the end of a `with`."""
+    """`strata serve` with these arguments, until the end of a `with`. `before`: words before the
+    command."""
 
-    def __init__(self, *arguments, ready=True, environment=None):
+    def __init__(self, *arguments, ready=True, environment=None, before=()):
         self.log = []
         self.process = subprocess.Popen(
-            [PROGRAM, "serve", *map(str, arguments), "--port", "0"], stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            [*before, PROGRAM, "serve", *map(str, arguments), "--port", "0"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             env={**os.environ, **(environment or {})})
         self.port = None
         self.serving = threading.Event()

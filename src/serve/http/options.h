@@ -13,6 +13,10 @@
 
 namespace strata::http {
 
+// Connections beyond ServerOptions::max_connections whose clients may send on while they read the
+// refusal.
+constexpr std::size_t kMostRefusing = 64;
+
 struct ServerOptions {
   std::string address = "127.0.0.1";  // IPv4, IPv6, or a name of this machine; "::" takes both
   std::uint16_t port = 0;             // 0: any free one

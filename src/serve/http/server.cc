@@ -23,8 +23,6 @@ using asio::ip::tcp;
 using Acceptor = asio::basic_socket_acceptor<tcp, Executor>;
 using ErrorCode = boost::system::error_code;
 
-// Connections beyond the limit whose clients may send on while they read the refusal.
-constexpr std::size_t kRefusing = 64;
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 constexpr auto kLastWords = std::chrono::seconds(1);
 
@@ -153,7 +151,7 @@ void Server::Impl::admit(Socket socket) {
   };
   if (is_full()) close_longest_idle();
   const bool full = is_full();
-  if (full && state_.refusing >= kRefusing) return turn_away(socket);
+  if (full && state_.refusing >= kMostRefusing) return turn_away(socket);
   const auto connection = std::make_shared<Connection>(state_, std::move(socket));
   state_.open.insert(connection);
   state_.connections = state_.open.size();
