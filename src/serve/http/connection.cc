@@ -244,11 +244,7 @@ void Connection::dispatch() {
   auto exchange = std::make_shared<Exchange>(channel_);
   auto task = [&server = server_, charge = charge_, request = std::move(request),
                exchange = std::move(exchange)]() mutable {
-    try {
-      if (!exchange->closed()) server.handler(std::move(request), std::move(exchange));
-    } catch (...) {
-      // The exchange is gone with the handler, which answers 500.
-    }
+    if (!exchange->closed()) server.handler(std::move(request), std::move(exchange));
   };
   WorkerPool& pool = is_question ? server_.questions : server_.pool;
   if (pool.try_push(std::move(task))) {
@@ -279,7 +275,9 @@ void Connection::cut() {
   if (!channel_) return;
   ++server_.ended.cut;
   const std::shared_ptr<Channel> channel = std::exchange(channel_, nullptr);
-  conclude(standby_ ? standby_->stopped : stopping_response());
+  HttpResponse last = standby_ ? standby_->stopped : stopping_response();
+  if (!standby_) put_in_form(last);
+  conclude(last);
   channel->lose();
   flush();
 }

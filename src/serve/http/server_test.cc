@@ -4,8 +4,11 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <mutex>
+#include <new>
 #include <stdexcept>
+#include <thread>
 
 #include "serve/http/test_support.h"
 
@@ -14,6 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 TEST(Server, AnswersWithLengthTypeAndDate) {
   const auto server = start_test_server(echo);
@@ -160,11 +164,12 @@ TEST(Server, MalformedRequestsGetJsonAndAnEnd) {
 }
 
 TEST(Server, HandlersThatFailAnswer500) {
-  const auto server = start_test_server([](const HttpRequest& request, const auto&) {
+  const auto server = start_test_server([](const HttpRequest& request, const auto& exchange) {
     if (request.path == "/throw") throw std::runtime_error("no");
+    if (request.path == "/later") exchange->resume([exchange] { throw std::bad_alloc(); });
   });
   TestClient client(server->port());
-  for (const char* path : {"/forget", "/throw"}) {
+  for (const char* path : {"/forget", "/throw", "/later"}) {
     const TestAnswer answer = client.ask(get(path));
     EXPECT_EQ(answer.status, 500);
     EXPECT_THAT(answer.body, HasSubstr("unanswered"));
@@ -313,6 +318,41 @@ TEST(Server, StopTellsThoseWhomItCuts) {
   EXPECT_EQ(report.finished, 0u);
   EXPECT_EQ(report.cut, 3u);
   EXPECT_EQ(lost, 3);
+}
+
+TEST(Server, StopTellsWhoWaitsForAWorkerInTheFormOfItsPath) {
+  ServerOptions options;
+  options.workers = 1;
+  options.error_body = [](const std::string& path, const std::string& message) {
+    return path == "/formed" ? std::optional("form: " + message) : std::nullopt;
+  };
+  std::promise<void> go_on;
+  std::atomic<bool> entered{false};
+  const auto server = start_test_server(
+      [&, hold = go_on.get_future().share()](const auto&, const auto& exchange) {
+        entered = true;
+        hold.wait();
+        exchange->respond({});
+      },
+      options);
+  TestClient busy(server->port()), formed(server->port()), plain(server->port());
+  TestClient partial(server->port());
+  busy.send(post("/", "x"));
+  EXPECT_TRUE(eventually([&] { return entered.load(); }));
+  formed.send(post("/formed", "x"));
+  plain.send(post("/plain", "x"));
+  partial.send("POST /formed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nx");
+  EXPECT_TRUE(eventually([&] { return server->stats().queued == 2; }));
+  std::thread stopper([&] { server->stop(milliseconds(10)); });
+  for (TestClient* const client : {&formed, &partial}) {
+    const TestAnswer answer = client->read();
+    EXPECT_EQ(answer.status, 503);
+    EXPECT_EQ(answer.header("Retry-After"), "1");
+    EXPECT_THAT(answer.body, StartsWith("form: the server is stopping"));
+  }
+  EXPECT_THAT(plain.read().body, StartsWith(R"({"error":{"message":"the server is stopping)"));
+  go_on.set_value();
+  stopper.join();
 }
 
 TEST(Server, StopWaitsASecondForClientsThatReadNothing) {

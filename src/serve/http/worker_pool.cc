@@ -57,7 +57,11 @@ void WorkerPool::work() {
       task = std::move(tasks_.front());
       tasks_.pop_front();
     }
-    task();
+    try {
+      task();
+    } catch (...) {
+      // What it held of an exchange is gone with it, and so that answers 500.
+    }
   }
 }
 

@@ -1,4 +1,5 @@
-// The threads that call handlers, and the bounded queue before them.
+// The threads that call handlers, and the bounded queue before them. What a task throws ends that
+// task alone.
 #pragma once
 
 #include <condition_variable>
