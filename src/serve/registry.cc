@@ -92,8 +92,11 @@ void unload(Service& service, const Router::Call& call) {
   const Status status = service.models().unload(call.rest);
   if (!status.ok()) return call.exchange->respond(openai_error(Refusal(status)));
   const auto model = service.models().find(call.rest);
-  call.exchange->respond(json_response(
-      {{"id", call.rest}, {"status", "unloading"}, {"requests", model ? model->requests : 0}}));
+  std::int32_t requests = model ? model->requests : 0;  // that it goes behind
+  // Those that wait for one that is loading have it before it goes; for others it comes back.
+  if (model && model->state != ModelState::kLoading) requests -= model->waiting;
+  call.exchange->respond(
+      json_response({{"id", call.rest}, {"status", "unloading"}, {"requests", requests}}));
 }
 
 void loaded(Service& service, const Router::Call& call) {

@@ -9,6 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include "serve/reserve.h"
+
 namespace strata::serve {
 namespace {
 
@@ -97,12 +99,23 @@ std::int64_t answers_of(const std::vector<Generation>& generations) {
   return answers;
 }
 
+// Prompts of one request wait together, which these never could, however idle the server is.
+std::optional<Refusal> check_tokens(const std::vector<Prepared>& prepared, std::int64_t most) {
+  std::int64_t tokens = 0;
+  for (const Prepared& each : prepared) tokens += std::ssize(each.request.tokens);
+  if (prepared.size() == 1 || tokens <= most) return std::nullopt;
+  return wrong_field("prompt", fmt::format("holds prompts of {} tokens together, and the server "
+                                           "lets {} of a model wait, a share of its --memory",
+                                           tokens, most));
+}
+
 // Everything that can be wrong with a request is found before any part of it is submitted.
 std::optional<Refusal> submit(Metrics& metrics, const std::shared_ptr<ModelLease>& lease,
-                              Work& work) {
+                              Work& work, std::int64_t most_tokens) {
   ServedModel& model = lease->model();
   STRATA_ASSIGN(const std::vector<Generation> generations, work.take());
   STRATA_ASSIGN(std::vector<Prepared> prepared, prepare(model, generations));
+  STRATA_CHECK(check_tokens(prepared, most_tokens));
   const auto all = std::make_shared<Together>();
   all->writer = work.form.writer(model, std::move(prepared.front().warnings));
   all->left = prepared.size();
@@ -140,7 +153,10 @@ void refuse(Metrics& metrics, const Work& work, const Refusal& refusal) {
 
 // Every model has its metrics before it is asked.
 Service::Service(ModelsOptions options, ServiceFacts facts)
-    : facts_(std::move(facts)), models_(std::move(options)) {
+    : facts_(std::move(facts)),
+      most_waiting_(options.engine.queue),
+      most_waiting_tokens_(Reserve(options.engine.memory).queued_tokens()),
+      models_(std::move(options)) {
   for (const ModelStatus& status : models_.list()) metrics_.of(status.file.name);
 }
 
@@ -163,16 +179,23 @@ void Service::answer(std::vector<Generation> generations, AnswerForm form, Excha
   work->form = std::move(form);
   work->exchange = std::move(exchange);
   work->answers = answers_of(generations);
+  if (generations.size() > most_waiting_)
+    return refuse(metrics, *work,
+                  wrong_field("prompt", fmt::format("holds {} prompts, and the server lets {} "
+                                                    "requests of a model wait (--queue)",
+                                                    generations.size(), most_waiting_)));
   work->neutralize = [this](Generation& generation) { neutralize(generation); };
   work->keep(std::move(generations));
   work->exchange->stand_by(
       {work->form.stream,
        work->form.refuse(Refusal(503, "overloaded_error", "the server is stopping"))});
   const auto gone = [&metrics, answers = work->answers] { metrics.requests_abandoned(answers); };
-  const auto done = [&metrics, work, gone](Answer<std::shared_ptr<ModelLease>> leased) {
+  const auto done = [&metrics, work, gone, most_tokens = most_waiting_tokens_](
+                        Answer<std::shared_ptr<ModelLease>> leased) {
     if (work->exchange->closed()) return gone();
     if (!leased.ok()) return refuse(metrics, *work, leased.status());
-    if (const auto refusal = submit(metrics, *leased, *work)) refuse(metrics, *work, *refusal);
+    if (const auto refusal = submit(metrics, *leased, *work, most_tokens))
+      refuse(metrics, *work, *refusal);
   };
   acquire(name, keep_alive, work->exchange, done, gone);
   work->drop();

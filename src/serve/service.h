@@ -68,6 +68,8 @@ class Service {
                             const std::function<void(const Models::Done&, Models::Ticket)>& ask);
 
   const ServiceFacts facts_;
+  const std::size_t most_waiting_;          // requests of a model
+  const std::int64_t most_waiting_tokens_;  // of their prompts
   ServerMetrics metrics_;
   Models models_;
 };

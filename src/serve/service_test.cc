@@ -27,6 +27,8 @@ constexpr const char* kBody =
 // A server whose model loads for as long as the test wants.
 class SlowModelTest : public ::testing::Test {
  protected:
+  static constexpr std::size_t kQueue = 40;
+
   void SetUp() override {
     STRATA_REQUIRE_REFERENCE("llama");
     ModelsOptions models;
@@ -34,6 +36,7 @@ class SlowModelTest : public ::testing::Test {
     models.engine.memory = kGiB;  // sanitizers take some of it
     models.engine.context = 256;
     models.engine.threads = 1;
+    models.engine.queue = kQueue;
     models.sampling = [wait = loaded_.get_future().share()](const Metadata&, std::int32_t) {
       wait.wait_for(std::chrono::seconds(20));
       return SamplingDefaults();
@@ -141,6 +144,30 @@ TEST_F(SlowModelTest, EchoesOfAllAnswersTogetherAreLimited) {
     EXPECT_THAT(answer.body, HasSubstr(R"("param":"echo")"));
     EXPECT_THAT(answer.body, HasSubstr("times `n`"));
   }
+}
+
+TEST_F(SlowModelTest, RefusesPromptsThatCouldNeverWaitTogether) {
+  TestClient client(server_->port());
+  const auto ask = [&](std::size_t prompts, std::size_t tokens) {
+    const std::vector all(prompts, std::vector(tokens, 5));
+    client.send(
+        http::post("/v1/completions",
+                   fmt::format(R"({{"model": "slow", "max_tokens": 1, "prompt": {}}})", all)));
+    return client.read();
+  };
+  const auto expect_refusal = [](const http::TestAnswer& answer, std::string_view limit) {
+    EXPECT_EQ(answer.status, 400) << answer.body;
+    EXPECT_THAT(answer.body, HasSubstr(R"("param":"prompt")"));
+    EXPECT_THAT(answer.body, HasSubstr(limit));
+  };
+  expect_refusal(ask(kQueue + 1, 1), "lets 40 requests of a model wait (--queue)");
+  loaded_.set_value();
+  EXPECT_EQ(ask(kQueue, 1).status, 200);
+  expect_refusal(ask(kQueue + 1, 1), "lets 40 requests of a model wait (--queue)");
+  const Metrics::Counts counts = service_->metrics().counts();
+  EXPECT_EQ(counts.arrived, 3 * kQueue + 2);
+  EXPECT_EQ(counts.refused, 2 * (kQueue + 1));
+  EXPECT_EQ(counts.failed, 0u);
 }
 
 TEST_F(SlowModelTest, TellsClientsWhatOfTheirsAsksForThinkingInVain) {

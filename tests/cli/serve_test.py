@@ -75,10 +75,20 @@ class Disconnects(unittest.TestCase):
         for client in clients:
             client.close()
         self.server.wait_for(lambda: not self.states())
-        # One that fits in part is refused as a whole.
-        answer = self.server.post(COMPLETIONS, {**ENDLESS, "stream": False,
-                                                "prompt": ["a", "b", "c", "d", "e", "f", "g"]})
-        self.assertEqual(answer.status, 503, answer.body)
+        # One that fits in part is refused as a whole, and one that never could in another way.
+        clients = [self.server.start(COMPLETIONS, ENDLESS)]
+        self.server.wait_for(lambda: self.states() == ["generating"])
+        clients.append(self.server.start(COMPLETIONS, ENDLESS))
+        self.server.wait_for(lambda: len(self.states()) == 2)
+        for prompts, status in ("abc", 503), ("abcd", 400):
+            answer = self.server.post(COMPLETIONS, {**ENDLESS, "stream": False,
+                                                    "prompt": list(prompts)})
+            self.assertEqual(answer.status, status, answer.body)
+            self.assertEqual(answer.headers.get("retry-after"), {503: "1", 400: None}[status])
+        self.assertEqual(answer.error()["param"], "prompt")
+        self.assertIn("lets 3 requests of a model wait", answer.error()["message"])
+        for client in clients:
+            client.close()
         self.server.wait_for(lambda: not self.states())
         self.assertEqual(self.server.post(CHAT, {"messages": HELLO, **GREEDY}).status, 200)
 
@@ -96,6 +106,18 @@ class Scheduling(unittest.TestCase):
                 self.assertEqual(answer.status, 200, answer.body)
                 self.assertEqual(answer.json()["choices"][0]["finish_reason"], "length")
                 self.assertEqual(answer.json()["usage"]["total_tokens"], 128)
+
+    def test_prompts_whose_tokens_could_never_wait_together_are_no_matter_of_coming_again(self):
+        with Server(TINY, *options(4096, "128M"), "--step-rows", 16) as server:
+            prompts = ["q" * 3500] * 80  # a token each
+            answer = server.post(COMPLETIONS, {"prompt": prompts, "max_tokens": 1})
+            self.assertEqual(answer.status, 400, answer.body)
+            self.assertEqual(answer.error()["param"], "prompt")
+            self.assertIn("280000 tokens together", answer.error()["message"])
+            counts = server.get("/v1/queue/stats").json()
+            self.assertEqual((counts["requests"], counts["refused"]), (80, 80))
+            self.assertEqual(server.post(COMPLETIONS, {"prompt": prompts[0], "max_tokens": 1})
+                             .status, 200)
 
     def test_recurrent_models_answer_a_second_request_with_a_known_prefix(self):
         with Server(REFERENCE / "mamba.gguf", *options()) as server:
@@ -221,6 +243,7 @@ class SeveralModels(unittest.TestCase):
             self.assertRegex(command("ps").stdout.decode(), r"one .* unloading .* when idle")
             again = server.start(COMPLETIONS, {**ENDLESS, "model": "one"})
             server.wait_for(lambda: b" 2  when idle" in command("ps").stdout)
+            self.assertIn(b"last request has ended; there is 1.", command("stop", "one").stderr)
             again.close()
             active.close()
             server.wait_for(lambda: not server.get("/api/ps").json()["models"])
