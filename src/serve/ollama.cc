@@ -173,7 +173,7 @@ std::string sign_of_life(const std::string& model, bool chat) {
   return json::serialize(out) + "\n";
 }
 
-using Read = Answer<OllamaRequest> (*)(std::string_view body);
+using OllamaReader = Answer<OllamaRequest> (*)(std::string_view body);
 
 Answer<std::vector<Generation>> generations_of(OllamaRequest request,
                                                const http::HttpRequest& call) {
@@ -183,7 +183,7 @@ Answer<std::vector<Generation>> generations_of(OllamaRequest request,
   return one;
 }
 
-void answer(Service& service, Router::Call call, Read reader) {
+void answer(Service& service, Router::Call call, OllamaReader reader) {
   auto read = reader(call.request.body);
   if (!read.ok()) return call.exchange->respond(refuse(read.status()));
   if (read->load_only) return load_only(service, *read, call.exchange);

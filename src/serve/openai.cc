@@ -14,16 +14,16 @@ namespace json = boost::json;
 // A comment, which clients of server-sent events skip.
 constexpr std::string_view kSignOfLife = ": waiting\n\n";
 
-using Read = Answer<OpenAiRequest> (*)(std::string_view body);
+using OpenAiReader = Answer<OpenAiRequest> (*)(std::string_view body);
 
-Answer<OpenAiRequest> read_call(const http::HttpRequest& call, Read read) {
+Answer<OpenAiRequest> read_call(const http::HttpRequest& call, OpenAiReader read) {
   STRATA_ASSIGN(OpenAiRequest request, read(call.body));
   for (Generation& generation : request.generations)
     generation.client = client_of(call, generation.user);
   return request;
 }
 
-void answer(Service& service, Router::Call call, Read read, bool chat) {
+void answer(Service& service, Router::Call call, OpenAiReader read, bool chat) {
   auto made = read_call(call.request, read);
   if (!made.ok()) return call.exchange->respond(openai_error(made.status()));
   OpenAiRequest& request = *made;
