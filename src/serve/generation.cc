@@ -211,8 +211,12 @@ Answer<std::vector<RenderedSpan>> render_chat(const ServedModel& model,
   if (model.chat() == nullptr)
     return unsupported("the model {} has no chat template, so it takes completions only",
                        model.file().name);
-  auto rendered = model.chat()->render(inputs_of(model, generation));
-  if (!rendered.ok()) return wrong_field("messages", rendered.status());
+  std::string refused;
+  auto rendered = model.chat()->render(inputs_of(model, generation), &refused);
+  if (!rendered.ok()) {
+    if (generation.template_inputs.contains(refused)) refused = "chat_template_kwargs";
+    return wrong_field(refused.empty() ? "messages" : refused, rendered.status());
+  }
   return std::move(rendered).value();
 }
 

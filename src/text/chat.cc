@@ -282,7 +282,8 @@ Status ChatTemplate::adapt_message(json::object& message) const {
   return Status();
 }
 
-Result<std::vector<RenderedSpan>> ChatTemplate::render(const ChatInputs& inputs) const {
+Result<std::vector<RenderedSpan>> ChatTemplate::render(const ChatInputs& inputs,
+                                                       std::string* refused) const {
   ChatInputs adapted = inputs;
   const json::value* messages = adapted.if_contains("messages");
   if (messages == nullptr || !messages->is_array())
@@ -294,12 +295,13 @@ Result<std::vector<RenderedSpan>> ChatTemplate::render(const ChatInputs& inputs)
   if (json::value* tools = adapted.if_contains("tools");
       needs_whole_tools_ && tools != nullptr && tools->is_array())
     for (json::value& tool : tools->get_array()) complete_tool(tool);
-  return render_verbatim(adapted);
+  return render_verbatim(adapted, refused);
 }
 
-Result<std::vector<RenderedSpan>> ChatTemplate::render_verbatim(const ChatInputs& inputs) const {
+Result<std::vector<RenderedSpan>> ChatTemplate::render_verbatim(const ChatInputs& inputs,
+                                                                std::string* refused) const {
   STRATA_ASSIGN(const jinja::RenderInputs split, split_inputs(inputs, special_));
-  return template_.render(split, limits_);
+  return template_.render(split, limits_, refused);
 }
 
 bool ChatTemplate::opens_thinking(const std::vector<RenderedSpan>& prompt) const {

@@ -45,10 +45,12 @@ class ChatTemplate {
   // would print or trip over it; arguments of calls are objects or strings as the template wants
   // them; tools have a description and parameters, if empty ones, for a template that needs both;
   // developers are systems to a template that does not know them. Fails with the template's own
-  // message where it refuses.
-  Result<std::vector<RenderedSpan>> render(const ChatInputs& inputs) const;
+  // message where it refuses; `refused` becomes the name of an input that cannot be taken.
+  Result<std::vector<RenderedSpan>> render(const ChatInputs& inputs,
+                                           std::string* refused = nullptr) const;
   // Renders `inputs` as they are, as Python's jinja2 would.
-  Result<std::vector<RenderedSpan>> render_verbatim(const ChatInputs& inputs) const;
+  Result<std::vector<RenderedSpan>> render_verbatim(const ChatInputs& inputs,
+                                                    std::string* refused = nullptr) const;
 
   bool takes_parts() const { return takes_parts_; }
   const ThinkingSupport& thinking() const { return thinking_; }

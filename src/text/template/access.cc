@@ -1,6 +1,7 @@
 // Attributes, items, slices, iteration and calls.
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "text/template/error.h"
 #include "text/template/operators.h"
@@ -103,6 +104,7 @@ SliceBounds slice_bounds(std::int64_t size, const Value* start, const Value* sto
   const auto given = [](const Value* value) { return value != nullptr && !value->is(Type::kNone); };
   const auto index = [&](const Value* value) {
     if (value->is(Type::kUndefined)) fail("{}", value->why_undefined());
+    if (value->is(Type::kBigInt)) return std::numeric_limits<std::int64_t>::max();
     if (!value->is_integral()) fail("slice indices must be integers or None");
     return value->integer();
   };

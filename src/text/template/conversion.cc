@@ -148,6 +148,7 @@ Text to_text(Runtime& runtime, const Value& value) {
     case Type::kNone: return Text("None", false);
     case Type::kBool: return Text(value.boolean() ? "True" : "False", false);
     case Type::kInt: return Text(fmt::format("{}", value.integer()), false);
+    case Type::kBigInt: return Text(fmt::format("{}", value.big()), false);
     case Type::kFloat: return Text(float_repr(value.real()), false);
     case Type::kString: runtime.work(value.text().size() / 64); return value.text();
     case Type::kSequence:

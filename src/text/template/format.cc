@@ -81,7 +81,8 @@ void format_number(Runtime& runtime, Text& out, const Value& value, FieldSpec sp
   const bool as_real = std::string_view("feg%").find(spec.type) != std::string_view::npos;
   if (!as_real && value.is(Type::kFloat) && !std::isfinite(value.real()))
     fail("cannot convert {} to an integer", float_repr(value.real()));
-  const bool negative = value.is(Type::kFloat) ? std::signbit(value.real()) : value.integer() < 0;
+  const bool negative = value.is(Type::kFloat) ? std::signbit(value.real())
+                                               : value.is_integral() && value.integer() < 0;
   std::string digits;
   if (as_real) {
     const double scaled = spec.type == '%' ? value.real() * 100 : value.real();
@@ -89,6 +90,8 @@ void format_number(Runtime& runtime, Text& out, const Value& value, FieldSpec sp
   } else if (value.is(Type::kFloat)) {
     if (std::abs(value.real()) >= 9.2e18) fail("a number is too large for an integer format");
     digits = integer_digits(static_cast<std::uint64_t>(std::abs(value.real())), spec.type);
+  } else if (value.is(Type::kBigInt)) {
+    digits = integer_digits(value.big(), spec.type);
   } else {
     const auto bits = static_cast<std::uint64_t>(value.integer());
     digits = integer_digits(negative ? 0 - bits : bits, spec.type);

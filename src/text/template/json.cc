@@ -10,6 +10,10 @@
 namespace strata::jinja {
 namespace {
 
+Value unsigned_value(std::uint64_t value) {
+  return value >> 63 == 0 ? Value(static_cast<std::int64_t>(value)) : Value(BigInt{value});
+}
+
 Value convert(Runtime& runtime, const boost::json::value& json, bool content, int depth) {
   if (depth > runtime.limits().value_depth)
     fail_limit("the inputs are nested more than {} deep", runtime.limits().value_depth);
@@ -18,7 +22,7 @@ Value convert(Runtime& runtime, const boost::json::value& json, bool content, in
     case boost::json::kind::null: return Value(None{});
     case boost::json::kind::bool_: return Value(json.get_bool());
     case boost::json::kind::int64: return Value(json.get_int64());
-    case boost::json::kind::uint64: fail("the integer {} does not fit", json.get_uint64());
+    case boost::json::kind::uint64: return unsigned_value(json.get_uint64());
     case boost::json::kind::double_: return Value(json.get_double());
     case boost::json::kind::string: {
       const boost::json::string& text = json.get_string();
@@ -52,6 +56,7 @@ class JsonWriter {
       case Type::kNone: return put("null");
       case Type::kBool: return put(value.boolean() ? "true" : "false");
       case Type::kInt: return put(fmt::format("{}", value.integer()));
+      case Type::kBigInt: return put(fmt::format("{}", value.big()));
       case Type::kFloat: return put(number(value.real()));
       case Type::kString: return string(value.text());
       case Type::kDict: return dict(value.dict());

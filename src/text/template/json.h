@@ -8,7 +8,7 @@
 
 namespace strata::jinja {
 
-// `content` marks the strings of the result. Throws on depth and on integers beyond 64 bits.
+// `content` marks the strings of the result. Throws on depth.
 Value from_json(Runtime& runtime, const boost::json::value& json, bool content);
 
 struct JsonStyle {

@@ -186,6 +186,22 @@ TEST(Limits, LongSourcesInputsAndNumbersAreRefusedWithAReason) {
   EXPECT_EQ(outcome("", {}, inputs).code(), StatusCode::kResourceExhausted);
 }
 
+TEST(Limits, InputsThatAreTooLargeAreNamed) {
+  RenderLimits limits;
+  limits.memory_bytes = 10'000;
+  RenderInputs inputs;
+  const auto refused_of = [&](std::string_view source) {
+    std::string refused = "?";
+    const auto parsed = Template::parse(source);
+    EXPECT_FALSE(parsed->render(inputs, limits, &refused).ok());
+    return refused;
+  };
+  inputs.content = {{"messages", "x"}, {"tools", boost::json::array(500, "x")}, {"more", "x"}};
+  EXPECT_EQ(refused_of("{{ messages }}"), "tools");
+  inputs.content.erase("tools");
+  EXPECT_EQ(refused_of("{{ messages + 1 }}"), "");
+}
+
 TEST(Limits, WorkOnLongTextIsPaidFor) {
   RenderLimits limits;
   limits.steps = 100'000;

@@ -206,6 +206,9 @@ bool less_sequences(Runtime& runtime, const Value& left, const Value& right) {
 bool ordered(Runtime& runtime, std::string_view op, const Value& left, const Value& right) {
   runtime.work(1);
   if (left.is(Type::kInt) && right.is(Type::kInt)) return left.integer() < right.integer();
+  if (left.is(Type::kBigInt) && right.is(Type::kBigInt)) return left.big() < right.big();
+  if (left.is(Type::kBigInt) && right.is_integral()) return false;
+  if (left.is_integral() && right.is(Type::kBigInt)) return true;
   if (left.is_number() && right.is_number()) return left.real() < right.real();
   if (left.is(Type::kString) && right.is(Type::kString)) {
     runtime.work(std::min(left.text().size(), right.text().size()) / 64);
@@ -226,6 +229,7 @@ bool truth(const Value& value) {
     case Type::kNone: return false;
     case Type::kBool: return value.boolean();
     case Type::kInt: return value.integer() != 0;
+    case Type::kBigInt: return true;
     case Type::kFloat: return value.real() != 0;
     case Type::kString: return !value.text().empty();
     case Type::kSequence: return !value.sequence().items.empty();
@@ -238,6 +242,9 @@ bool truth(const Value& value) {
 bool equal(Runtime& runtime, const Value& left, const Value& right) {
   runtime.work(1);
   if (left.is_integral() && right.is_integral()) return left.integer() == right.integer();
+  if (left.is(Type::kBigInt) && right.is(Type::kBigInt)) return left.big() == right.big();
+  if (left.is(Type::kBigInt) && right.is_integral()) return false;
+  if (left.is_integral() && right.is(Type::kBigInt)) return false;
   if (left.is_number() && right.is_number()) return left.real() == right.real();
   if (left.type() != right.type()) return false;
   switch (left.type()) {
@@ -303,6 +310,11 @@ Value arithmetic(Runtime& runtime, BinaryOp op, const Value& left, const Value& 
   require_defined(left);
   if (left.is_integral() && right.is_integral())
     return integer_arithmetic(op, left.integer(), right.integer());
+  if (op == BinaryOp::kModulo && left.is(Type::kBigInt) && right.is_integral() &&
+      right.integer() > 0) {
+    const auto divisor = static_cast<std::uint64_t>(right.integer());
+    return Value(static_cast<std::int64_t>(left.big() % divisor));
+  }
   if (left.is_number() && right.is_number()) return real_arithmetic(op, left.real(), right.real());
   if (op != BinaryOp::kModulo || !left.is(Type::kString)) require_defined(right);
   return sequence_arithmetic(runtime, op, left, right);
@@ -314,7 +326,8 @@ Value unary(Runtime&, UnaryOp op, const Value& operand) {
   if (!operand.is_number())
     fail("bad operand type for unary {}: '{}'", op == UnaryOp::kNegate ? '-' : '+',
          type_name(operand));
-  if (operand.is(Type::kFloat))
+  if (operand.is(Type::kBigInt) && op != UnaryOp::kNegate) return operand;
+  if (!operand.is_integral())
     return Value(op == UnaryOp::kNegate ? -operand.real() : operand.real());
   const std::int64_t value = operand.integer();
   return Value(op == UnaryOp::kNegate ? checked_subtract(0, value) : value);

@@ -63,13 +63,18 @@ Result<Template> Template::parse(std::string_view source, const RenderLimits& li
 }
 
 Result<std::vector<RenderedSpan>> Template::render(const RenderInputs& inputs,
-                                                   const RenderLimits& limits) const {
+                                                   const RenderLimits& limits,
+                                                   std::string* refused) const {
   Runtime runtime(limits, inputs.now);
   int line = 0;
+  std::string_view taken;
   try {
     std::vector<std::pair<std::string_view, Value>> variables;
-    for (const auto& entry : inputs.content)
+    for (const auto& entry : inputs.content) {
+      taken = entry.key();
       variables.emplace_back(entry.key(), input_from_json(runtime, entry.key(), entry.value()));
+    }
+    taken = {};
     for (const auto& entry : inputs.scaffolding)
       variables.emplace_back(entry.key(), from_json(runtime, entry.value(), false));
     Interpreter interpreter(runtime, std::move(variables));
@@ -85,6 +90,7 @@ Result<std::vector<RenderedSpan>> Template::render(const RenderInputs& inputs,
     }
     return spans;
   } catch (const TemplateError& error) {
+    if (refused != nullptr) *refused = taken;
     return to_status(error, line);
   } catch (const std::bad_alloc&) {
     return resource_exhausted("not enough memory to render the chat template");

@@ -40,9 +40,10 @@ class Template {
 
   // Neighbouring spans differ in their marks; joined they are the text. Errors: the template's
   // own message, bare, where it called raise_exception; kResourceExhausted beyond a limit; else
-  // kInvalidArgument with the line.
+  // kInvalidArgument with the line. Where an input cannot be taken, `refused` becomes its name.
   Result<std::vector<RenderedSpan>> render(const RenderInputs& inputs,
-                                           const RenderLimits& limits = {}) const;
+                                           const RenderLimits& limits = {},
+                                           std::string* refused = nullptr) const;
 
  private:
   struct Parsed;

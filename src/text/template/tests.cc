@@ -39,6 +39,11 @@ bool number(Runtime&, const Value& input, const Arguments& arguments) {
   return input.is_number();
 }
 
+bool integer(Runtime&, const Value& input, const Arguments& arguments) {
+  bind(arguments, "integer", {});
+  return input.is(Type::kInt) || input.is(Type::kBigInt);
+}
+
 bool iterable(Runtime&, const Value& input, const Arguments& arguments) {
   bind(arguments, "iterable", {});
   return input.is(Type::kString) || input.is(Type::kSequence) || input.is(Type::kDict) ||
@@ -119,7 +124,7 @@ TestFunction find_test(std::string_view name) {
       {"greaterthan", compares<CompareOp::kGreater>},
       {"gt", compares<CompareOp::kGreater>},
       {"in", compares<CompareOp::kIn>},
-      {"integer", is_type<Type::kInt>},
+      {"integer", integer},
       {"iterable", iterable},
       {"le", compares<CompareOp::kLessEqual>},
       {"lessthan", compares<CompareOp::kLess>},

@@ -15,6 +15,7 @@ std::string string_key(std::string_view key) { return std::string("s").append(ke
 
 std::optional<std::string> number_key(const Value& key) {
   if (key.is_integral()) return fmt::format("n{}", key.integer());
+  if (key.is(Type::kBigInt)) return fmt::format("n{}", key.big());
   const double real = key.real();
   if (std::nearbyint(real) == real && std::abs(real) < 9e18)
     return fmt::format("n{}", static_cast<std::int64_t>(real));
@@ -70,6 +71,7 @@ bool Value::same_as(const Value& other) const {
     case Type::kNone: return true;
     case Type::kBool: return boolean() == other.boolean();
     case Type::kInt: return integer() == other.integer();
+    case Type::kBigInt: return big() == other.big();
     case Type::kFloat: return real() == other.real();
     case Type::kString: return &string() == &other.string();
     case Type::kSequence: return &sequence() == &other.sequence();
@@ -84,6 +86,7 @@ std::optional<std::string> hash_key(const Value& key) {
     case Type::kString: return string_key(key.bytes());
     case Type::kBool:
     case Type::kInt:
+    case Type::kBigInt:
     case Type::kFloat: return number_key(key);
     case Type::kNone: return "z";
     case Type::kObject: return fmt::format("o{}", static_cast<const void*>(key.object()));
@@ -155,7 +158,8 @@ std::string type_name(const Value& value) {
     case Type::kUndefined: return "Undefined";
     case Type::kNone: return "NoneType";
     case Type::kBool: return "bool";
-    case Type::kInt: return "int";
+    case Type::kInt:
+    case Type::kBigInt: return "int";
     case Type::kFloat: return "float";
     case Type::kString: return value.is_markup() ? "Markup" : "str";
     case Type::kSequence: return std::string(sequence_name(value.sequence().kind));

@@ -68,12 +68,18 @@ struct Undefined {
   std::shared_ptr<const std::string> why;
 };
 struct None {};
+// An integer that no std::int64_t holds: 2^63 to 2^64 - 1, where JSON's end. What is computed of it
+// is a float, where Python's integers go on; shown, compared and in remainders it is exact.
+struct BigInt {
+  std::uint64_t value;
+};
 
 enum class Type {  // in the order of Value's alternatives
   kUndefined,
   kNone,
   kBool,
   kInt,
+  kBigInt,
   kFloat,
   kString,
   kSequence,
@@ -88,6 +94,7 @@ class Value {
   explicit Value(None none) : data_(none) {}
   explicit Value(bool value) : data_(value) {}
   explicit Value(std::int64_t value) : data_(value) {}
+  explicit Value(BigInt value) : data_(value) {}
   explicit Value(double value) : data_(value) {}
   explicit Value(std::shared_ptr<const String> value) : data_(std::move(value)) {}
   explicit Value(std::shared_ptr<const Sequence> value) : data_(std::move(value)) {}
@@ -96,15 +103,17 @@ class Value {
 
   Type type() const { return static_cast<Type>(data_.index()); }
   bool is(Type type) const { return data_.index() == static_cast<std::size_t>(type); }
-  bool is_number() const { return is(Type::kInt) || is(Type::kFloat) || is(Type::kBool); }
-  bool is_integral() const { return is(Type::kInt) || is(Type::kBool); }
+  bool is_number() const { return is_integral() || is(Type::kBigInt) || is(Type::kFloat); }
+  bool is_integral() const { return is(Type::kInt) || is(Type::kBool); }  // of 64 bits
 
   // REQUIRES, of each: is() of the type it reads.
   bool boolean() const { return std::get<bool>(data_); }
   std::int64_t integer() const {  // of an int or a bool
     return is(Type::kBool) ? std::int64_t{boolean()} : std::get<std::int64_t>(data_);
   }
+  std::uint64_t big() const { return std::get<BigInt>(data_).value; }
   double real() const {  // of any number
+    if (is(Type::kBigInt)) return static_cast<double>(big());
     return is(Type::kFloat) ? std::get<double>(data_) : static_cast<double>(integer());
   }
   const String& string() const { return *std::get<std::shared_ptr<const String>>(data_); }
@@ -120,7 +129,7 @@ class Value {
   bool same_as(const Value& other) const;  // Python's `is`
 
  private:
-  std::variant<Undefined, None, bool, std::int64_t, double, std::shared_ptr<const String>,
+  std::variant<Undefined, None, bool, std::int64_t, BigInt, double, std::shared_ptr<const String>,
                std::shared_ptr<const Sequence>, std::shared_ptr<const Dict>, Object*>
       data_;
 };

@@ -26,6 +26,7 @@ Value absolute(Runtime& runtime, const Value& input, const Arguments& arguments)
   bind(arguments, "abs", {});
   require_defined(input);
   if (!input.is_number()) fail("bad operand type for abs(): '{}'", type_name(input));
+  if (input.is(Type::kBigInt)) return input;
   if (input.is(Type::kFloat)) return Value(std::abs(input.real()));
   return input.integer() < 0 ? unary(runtime, UnaryOp::kNegate, input) : Value(input.integer());
 }
@@ -91,6 +92,7 @@ Value to_integer(Runtime& runtime, const Value& input, const Arguments& argument
   require_defined(input);
   const std::int64_t base = args[1] != nullptr ? expect_integer(*args[1], "int") : 10;
   if (base < 2 || base > 36) fail("int() base must be >= 2 and <= 36");
+  if (input.is(Type::kBigInt)) return input;
   std::optional<std::int64_t> parsed;
   if (input.is_integral()) parsed = input.integer();
   if (input.is(Type::kFloat)) parsed = truncated(input.real());
@@ -125,6 +127,7 @@ Value rounded(Runtime& runtime, const Value& input, const Arguments& arguments) 
     fail("method must be common, ceil or floor");
   if (precision < -300 || precision > 300) fail("round: a precision of {} is refused", precision);
   if (method == "common" && input.is_integral() && precision >= 0) return Value(input.integer());
+  if (method == "common" && input.is(Type::kBigInt) && precision >= 0) return input;
   const double scale = std::pow(10.0, static_cast<double>(precision));
   const double value = input.real();
   if (!std::isfinite(value)) return input;
