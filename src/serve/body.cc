@@ -10,6 +10,7 @@
 
 #include "base/ascii.h"
 #include "base/printable.h"
+#include "text/json_scanner.h"
 
 namespace strata::serve {
 namespace {
@@ -18,7 +19,6 @@ namespace json = boost::json;
 using Code = boost::system::error_code;
 using Piece = json::string_view;
 
-constexpr std::size_t kMostDepth = 128;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 // Builds the value, and stops at a name that an object has already: readers differ in which of two
@@ -141,7 +141,7 @@ std::string trouble(std::string_view body, const Code& error, std::size_t at) {
   if (error == json::error::array_too_large)
     return fmt::format("it holds more than {} values", kMostBodyValues);
   if (error == json::error::too_deep)
-    return fmt::format("it nests deeper than {} levels at byte {}", kMostDepth, at);
+    return fmt::format("it nests deeper than {} levels at byte {}", kMostJsonDepth, at);
   if (error == json::error::extra_data)
     return fmt::format("more follows behind its value at byte {}", at);
   if (is_half_pair(body, error, at))
@@ -176,7 +176,7 @@ bool holds_more_values(std::string_view body, std::size_t most) {
 
 Answer<json::object> parse_body(std::string_view body) {
   json::parse_options options;
-  options.max_depth = kMostDepth;
+  options.max_depth = kMostJsonDepth;
   json::basic_parser<BodyHandler> parser(options);
   Code error;
   const std::size_t at = parser.write_some(false, body.data(), body.size(), error);

@@ -54,7 +54,7 @@ class OllamaWriter final : public AnswerWriter {
     reason_ = ending == Ending::kLength ? "length" : "stop";
     content_ = text.content();
     thinking_ = text.reasoning();
-    for (const ToolCall& call : text.calls()) calls_.push_back(call_json(call));
+    for (const ToolCall& call : text.calls()) add_call(call);
   }
   void end(const Usage& usage, ClientStream& client) override {
     if (style_.stream && !calls_.empty()) {
@@ -115,12 +115,12 @@ class OllamaWriter final : public AnswerWriter {
     client.write(json::serialize(out) + "\n");
   }
 
-  static json::value call_json(const ToolCall& call) {
-    boost::system::error_code error;
-    json::value arguments = json::parse(call.arguments, error);
-    if (error) arguments = call.arguments;
-    return json::object{
-        {"function", json::object{{"name", call.name}, {"arguments", std::move(arguments)}}}};
+  // The protocol's arguments are an object. Of a call that is cut it shows nothing.
+  void add_call(const ToolCall& call) {
+    auto arguments = call.complete ? arguments_of(call.arguments) : std::nullopt;
+    if (!arguments) return;
+    calls_.push_back(json::object{
+        {"function", json::object{{"name", call.name}, {"arguments", std::move(*arguments)}}}});
   }
 
   const std::string name_;

@@ -58,7 +58,9 @@ AnswerDelta AnswerText::finish(Detokenizer::End end) {
   };
   add(parse(splitter_.finish()));
   auto last = parser_.finish(complete);
+  const bool cut = last.cut;
   add(keep({{}, std::move(last.content), std::move(last.calls), std::move(last.error)}));
+  if (cut) calls_.back().complete = false;
   return delta;
 }
 

@@ -31,6 +31,7 @@ struct AnswerDelta {
 
 struct ToolCall {
   std::string id, name, arguments;
+  bool complete = true;  // else the answer ended inside it: the last one's arguments are cut
 };
 
 // Tokens become characters, which are cut at stop strings, then told apart as reasoning, tool

@@ -128,7 +128,8 @@ class ByteAnswers : public ::testing::Test {
     out += all.content;
     for (std::size_t i = 0; i < all.calls.size(); ++i) {
       EXPECT_EQ(all.calls[i].arguments, answer.calls()[i].arguments);
-      out += "[" + all.calls[i].id + " " + all.calls[i].name + all.calls[i].arguments + "]";
+      out += "[" + all.calls[i].id + " " + all.calls[i].name + all.calls[i].arguments;
+      out += answer.calls()[i].complete ? "]" : "..";
     }
     return out + (errors > 0 ? "!" : "");
   }
@@ -186,7 +187,11 @@ TEST_F(ByteAnswers, StopStringsAreFoundBeforeTagsAre) {
   // A stop inside of arguments cuts them, as a limit does.
   EXPECT_EQ(show({.stops = {"STOP"}, .tool_style = ToolStyle::kHermes},
                  bytes("<tool_call>{\"name\": \"f\", \"arguments\": {\"x\": \"aSTOP\"}}")),
-            "[call_0 f{\"x\": \"a]");
+            "[call_0 f{\"x\": \"a..");
+  EXPECT_EQ(show({.stops = {"STOP"}, .tool_style = ToolStyle::kHermes},
+                 bytes("<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>"
+                       "<tool_call>{\"name\": \"g\", \"arguments\": {STOP")),
+            "[call_0 f{}][call_1 g{..");
 }
 
 TEST_F(ByteAnswers, ATruncatedThoughtThatThePromptOpenedIsAllReasoning) {

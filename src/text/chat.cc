@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <optional>
 #include <utility>
@@ -252,9 +251,7 @@ void ChatTemplate::adapt_call(json::value& call) const {
   if (needs_argument_text_ && arguments->is_object()) {
     *arguments = json::serialize(*arguments);
   } else if (!needs_argument_text_ && arguments->is_string()) {
-    boost::system::error_code error;
-    json::value parsed = json::parse(arguments->get_string(), error);
-    if (!error && parsed.is_object()) *arguments = std::move(parsed);
+    if (auto parsed = arguments_of(arguments->get_string())) *arguments = std::move(*parsed);
   }
 }
 

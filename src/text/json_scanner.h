@@ -8,6 +8,9 @@
 
 namespace strata {
 
+// How deep JSON of clients may nest, bodies as well as texts in them that hold JSON.
+inline constexpr std::size_t kMostJsonDepth = 128;
+
 inline constexpr std::string_view kJsonSpace = " \t\r\n";
 inline bool is_json_space(char byte) { return kJsonSpace.find(byte) != std::string_view::npos; }
 
@@ -20,7 +23,8 @@ class JsonScanner {
     kDoneBefore,  // it ended before this byte: only a number shows its end so
     kBroken,      // neither this byte nor any other can follow what came before
   };
-  static constexpr std::size_t kMaxDepth = 128;
+  // A call's arguments come back inside of a message, which comes inside of a body.
+  static constexpr std::size_t kMaxDepth = kMostJsonDepth - 8;
 
   // Of a value at whose first byte it stands: no white space before it. No more after kDone.
   Step push(char byte);

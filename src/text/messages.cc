@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/object.hpp>
-#include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <deque>
 #include <string>
 #include <string_view>
 
 #include "base/printable.h"
+#include "text/tool_calls.h"
 
 namespace strata {
 namespace {
@@ -87,9 +87,7 @@ Status read_arguments(json::object& function) {
     return {};
   }
   if (arguments->is_string()) {
-    boost::system::error_code error;
-    json::value parsed = json::parse(arguments->get_string(), error);
-    if (!error) *arguments = std::move(parsed);
+    if (auto parsed = arguments_of(arguments->get_string())) *arguments = std::move(*parsed);
   }
   if (arguments->is_object()) return {};
   return invalid_argument(

@@ -77,11 +77,25 @@ TEST(Messages, ArgumentsAreAnObjectOrAStringThatHoldsOne) {
   EXPECT_EQ(with(R"("{\"a\": 1}")"), expected(R"({"a":1})"));
   EXPECT_EQ(with(R"("")"), expected("{}"));
   EXPECT_EQ(with("null"), expected("{}"));
+  EXPECT_EQ(with(R"("{\"a\": \"\\ud800\"}")"), expected("{\"a\":\"\uFFFD\"}"));
   for (const char* wrong : {"[1]", "7", R"("[1]")", R"("{\"a\": ")"})
     EXPECT_EQ(
         with(wrong),
         "messages[0]: tool_calls[0]: \"function.arguments\" must be a JSON object or a string "
         "that holds one");
+}
+
+// Whatever a model may write, as the parser of its calls takes it.
+TEST(Messages, TakeTheArgumentsOfAnyCall) {
+  for (const std::size_t depth : {1u, 33u, 120u}) {
+    std::string arguments;
+    for (std::size_t i = 0; i < depth; ++i) arguments += R"({\"a\":)";
+    arguments += "1" + std::string(depth, '}');
+    const std::string read =
+        normal(R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":")" +
+               arguments + R"("}}]}])");
+    EXPECT_NE(read.find("1" + std::string(depth, '}')), std::string::npos) << depth << read;
+  }
 }
 
 TEST(Messages, ResultsFindTheCallsThatTheyAnswer) {

@@ -33,6 +33,7 @@ ToolCallParser::Piece ToolCallParser::push(std::string_view text) {
 ToolCallParser::Piece ToolCallParser::finish(bool complete) {
   Piece piece;
   if (call_ != nullptr) {
+    piece.cut = announced_ && !call_->whole();
     if (!announced_ || (complete && !call_->whole())) abandon(piece, "is not complete");
     end_call();
   }

@@ -14,7 +14,8 @@ namespace strata {
 class CallReader;
 
 // What became known of a call. `id` and `name` come with its first delta only; the arguments of
-// all its deltas, joined, are a JSON object, as the model wrote it where it wrote JSON.
+// all its deltas, joined, are a JSON object, as the model wrote it where it wrote JSON, or the
+// start of one where the call is cut.
 struct ToolCallDelta {
   std::int32_t index = 0;
   std::string id, name, arguments;
@@ -29,6 +30,7 @@ class ToolCallParser {
   struct Piece {
     std::string content;
     std::vector<ToolCallDelta> calls;  // at most one delta for each call, ascending
+    bool cut = false;                  // of finish(): the last call is not whole
     Status error;  // kCorrupt: a malformed call; said once, what follows is content
   };
 

@@ -154,6 +154,28 @@ TEST(HermesCalls, ThatBreakOffAreAnErrorOnlyWhereTheModelWasDone) {
   EXPECT_EQ(outcome({ToolStyle::kHermes, false}, text), R"('' call_0 a({"x": "ser))");
 }
 
+TEST(ToolCalls, ThatAreCutSaySo) {
+  const auto cut = [](ToolStyle style, std::string_view text) {
+    ToolCallParser parser(style, weather_and_files(), "");
+    parser.push(text);
+    return parser.finish(false).cut;
+  };
+  const std::string_view call = R"(<tool_call>{"name": "a", "arguments": {"x": [1]}}</tool_call>)";
+  const std::size_t name = call.find("{\"x"), whole = call.find("}}");
+  for (std::size_t size = 0; size <= call.size(); ++size)
+    EXPECT_EQ(cut(ToolStyle::kHermes, call.substr(0, size)), size > name && size <= whole) << size;
+  EXPECT_TRUE(cut(ToolStyle::kHermes, std::string(call) + std::string(call.substr(0, name + 2))));
+  const std::string_view bare = R"({"name": "get_weather", "parameters": {"city": "Oslo"}})";
+  EXPECT_TRUE(cut(ToolStyle::kLlama, bare.substr(0, bare.size() - 2)));
+  EXPECT_FALSE(cut(ToolStyle::kLlama, bare.substr(0, bare.size() - 1)));
+  const std::string_view tagged =
+      "<tool_call><function=write_file><parameter=path>a</parameter></function></tool_call>";
+  const std::size_t end = tagged.find("</tool_call>");
+  EXPECT_TRUE(cut(ToolStyle::kFunctionTags, tagged.substr(0, end - 1)));
+  EXPECT_FALSE(cut(ToolStyle::kFunctionTags, tagged.substr(0, end)));
+  EXPECT_FALSE(cut(ToolStyle::kFunctionTags, "<tool_call><function=write"));
+}
+
 TEST(HermesCalls, MalformedArgumentsAreAnErrorOnce) {
   EXPECT_EQ(
       outcome(kHermes, R"(<tool_call>{"name": "a", "arguments": {"x": 1,, "y": 2}}</tool_call>)"

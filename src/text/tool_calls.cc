@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
+#include <charconv>
 #include <set>
 
 #include "text/json_scanner.h"
@@ -39,6 +41,36 @@ bool is_name(std::string_view name) {
     return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
            (byte >= 'A' && byte <= 'Z') || kMarks.find(byte) != std::string_view::npos;
   });
+}
+
+// The number of a \u escape at the start of `text`; nothing where there is none.
+std::optional<unsigned> escaped_unit(std::string_view text) {
+  constexpr std::size_t kBytes = 6;
+  if (text.size() < kBytes || !text.starts_with("\\u")) return std::nullopt;
+  unsigned unit = 0;
+  const auto [end, error] = std::from_chars(text.data() + 2, text.data() + kBytes, unit, 16);
+  if (error != std::errc() || end != text.data() + kBytes) return std::nullopt;
+  return unit;
+}
+
+// JSON in which no escape is half of a surrogate pair.
+std::string with_whole_pairs(std::string_view text) {
+  const auto in = [](std::optional<unsigned> unit, unsigned first) {
+    return unit && *unit >= first && *unit < first + 0x400;
+  };
+  std::string out;
+  while (!text.empty()) {
+    const std::optional<unsigned> unit = escaped_unit(text);
+    const bool high = in(unit, 0xD800);
+    const bool pair = high && in(escaped_unit(text.substr(6)), 0xDC00);
+    const std::size_t taken = pair ? 12 : unit ? 6 : text.front() == '\\' ? 2 : 1;
+    if (!pair && (high || in(unit, 0xDC00)))
+      out += "\\ufffd";
+    else
+      out += text.substr(0, taken);
+    text.remove_prefix(std::min(taken, text.size()));
+  }
+  return out;
 }
 
 Result<Tool> read_tool(const json::value& value) {
@@ -116,6 +148,15 @@ ToolStyle tool_style_of(std::string_view rendered, std::string_view name, std::s
   const bool bare =
       last.empty() || last.ends_with("<|end_header_id|>") || last.ends_with(kPythonTag);
   return bare && take_front(behind, "parameters") ? ToolStyle::kLlama : ToolStyle::kNone;
+}
+
+std::optional<json::object> arguments_of(std::string_view text) {
+  json::parse_options options;
+  options.max_depth = kMostJsonDepth;
+  boost::system::error_code error;
+  json::value value = json::parse(with_whole_pairs(text), error, {}, options);
+  if (error || !value.is_object()) return std::nullopt;
+  return std::move(value.as_object());
 }
 
 std::vector<std::string_view> tool_tags(ToolStyle style) {

@@ -4,6 +4,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,10 @@ inline constexpr std::string_view kFunctionTag = "<function=", kPythonTag = "<|p
 ToolStyle tool_style_of(std::string_view rendered, std::string_view name, std::string_view key);
 // The texts of control tokens that mark calls: text for the parser wherever they are tokens.
 std::vector<std::string_view> tool_tags(ToolStyle style);
+
+// The object that the text of a call's arguments is; nothing where it is none. An escaped half of a
+// surrogate pair becomes U+FFFD, as in Go's and JavaScript's readers; models write such.
+std::optional<boost::json::object> arguments_of(std::string_view text);
 
 struct Tool {
   std::string name;

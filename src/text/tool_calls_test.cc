@@ -4,6 +4,7 @@
 
 #include <boost/json.hpp>
 
+#include "text/json_scanner.h"
 #include "text/tool_call_parser.h"
 
 namespace strata {
@@ -106,6 +107,48 @@ TEST(ToolGrammars, GiveWhatTheParserReads) {
     EXPECT_EQ(json::serialize(grammar.calls[0].schema), json::serialize(tools[0].parameters));
     EXPECT_TRUE(parser.finish(true).error.ok());
   }
+}
+
+std::string nested(std::size_t depth) {
+  std::string out;
+  for (std::size_t i = 0; i < depth; ++i) out += "{\"a\":";
+  return out + "1" + std::string(depth, '}');
+}
+
+TEST(Arguments, NestAsDeepAsBodies) {
+  for (const std::size_t depth : {1u, 32u, 33u, 60u, 128u}) {
+    const auto made = arguments_of(nested(depth));
+    ASSERT_TRUE(made) << depth;
+    EXPECT_EQ(json::serialize(*made), nested(depth));
+  }
+  EXPECT_FALSE(arguments_of(nested(kMostJsonDepth + 1)));
+}
+
+TEST(Arguments, HalvesOfSurrogatePairsAreReplaced) {
+  const auto value_of = [](std::string_view text) {
+    const auto made = arguments_of(fmt::format("{{\"a\": \"{}\"}}", text));
+    return made ? std::string(made->at("a").as_string()) : "none";
+  };
+  EXPECT_EQ(value_of(R"(\ud83d\ude00)"), "\U0001F600");
+  EXPECT_EQ(value_of(R"(\uD83D\uDE00\u00e9)"), "\U0001F600\u00e9");
+  for (const char* const half : {R"(\ud800)", R"(\udc00)", R"(\uDBFF)", R"(\uDFFF)"})
+    EXPECT_EQ(value_of(fmt::format("x{}y", half)), "x\uFFFDy") << half;
+  EXPECT_EQ(value_of(R"(\ud800\ud800)"), "\uFFFD\uFFFD");
+  EXPECT_EQ(value_of(R"(\ud800\ud83d\ude00)"), "\uFFFD\U0001F600");
+  EXPECT_EQ(value_of(R"(\ude00\ud83d)"), "\uFFFD\uFFFD");
+  EXPECT_EQ(value_of(R"(\ud800\u0041)"), "\uFFFDA");
+  EXPECT_EQ(value_of(R"(\\ud800)"), R"(\ud800)");
+  EXPECT_EQ(value_of(R"(\\\ud800\n)"), "\\\uFFFD\n");
+  for (const char* const wrong : {R"(\u-800)", R"(\ud8)", R"(\u+800)", R"(\x)"})
+    EXPECT_EQ(value_of(wrong), "none") << wrong;
+}
+
+TEST(Arguments, AreAnObject) {
+  for (const char* const wrong : {"", "[1]", "7", "null", "\"{}\"", "{", R"({"a": "Rom)", "{} x",
+                                  "\\", "\\u", "{\"a\": \"\\"})
+    EXPECT_FALSE(arguments_of(wrong)) << wrong;
+  EXPECT_EQ(json::serialize(*arguments_of(R"( {"b": 18446744073709551615, "a": [-1.5]} )")),
+            R"({"b":18446744073709551615,"a":[-1.5E0]})");
 }
 
 }  // namespace

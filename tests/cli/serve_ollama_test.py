@@ -203,6 +203,36 @@ class Tools(Dialect):
                          {"name": "weather", "arguments": {"city": "Rome", "days": 3}})
 
 
+    def test_a_call_that_is_cut_is_none(self):
+        for count in range(5, 80, 5):
+            whole = self.whole(tools=[WEATHER], grammar=exactly(CALL),
+                               options={"temperature": 0, "num_predict": count})
+            message, reason = self.both_ways(tools=[WEATHER], grammar=exactly(CALL),
+                                             options={"temperature": 0, "num_predict": count})
+            self.assertEqual(whole["done_reason"], reason)
+            for call in message.get("tool_calls", []):
+                self.assertEqual(call["function"]["arguments"], {"city": "Rome", "days": 3})
+        two = {"tools": [WEATHER], "grammar": exactly(f"{CALL}\n{CALL}")}
+        stopped = self.both_ways(**two, options={"temperature": 0, "num_predict": 200,
+                                                 "stop": ["days"]})
+        self.assertEqual(stopped, ({"content": ""}, "stop"))
+
+    def test_arguments_are_objects_whatever_they_hold(self):
+        deep = '{"a": ' * 40 + "1" + "}" * 40
+        for text, arguments in ((deep, json.loads(deep)), ('{"a": "\\ud800"}', {"a": "\ufffd"}),
+                                ('{"a": 18446744073709551615}', {"a": 2 ** 64 - 1})):
+            call = f'<tool_call>{{"name": "time", "arguments": {text}}}</tool_call>'
+            message, _ = self.both_ways(tools=[TIME], grammar=exactly(call),
+                                        options={"temperature": 0, "num_predict": 350})
+            self.assertEqual(message["tool_calls"],
+                             [{"function": {"name": "time", "arguments": arguments}}])
+            done = self.whole(tools=[TIME], messages=HELLO + [
+                {"role": "assistant", "content": "", "tool_calls": message["tool_calls"]},
+                {"role": "tool", "content": "x", "tool_name": "time"}],
+                options={"temperature": 0, "num_predict": 2})
+            self.assertTrue(done["done"])
+
+
 @needs(REFERENCE)
 class Thinking(Dialect):
     template = THINKER
