@@ -205,7 +205,10 @@ void AnswerStream::end_choice(std::int32_t index, FinishReason reason, ClientStr
   choice.ended = true;
   count(choice, reason == FinishReason::kStop ? RequestEnd::kStop : RequestEnd::kLength);
   Ending ending = reason == FinishReason::kStop ? Ending::kStop : Ending::kLength;
-  if (ending == Ending::kStop && !choice.text.calls().empty()) ending = Ending::kToolCalls;
+  // Clients run calls where that is the reason, so none may be cut.
+  const std::vector<ToolCall>& calls = choice.text.calls();
+  if (ending == Ending::kStop && !calls.empty() && calls.back().complete)
+    ending = Ending::kToolCalls;
   setup_.writer->end_choice(index, ending, rest, choice.text, client);
 }
 

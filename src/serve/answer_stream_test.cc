@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "serve/http/loop.h"
 #include "text/tokenizer/test_support.h"
 
@@ -159,6 +161,24 @@ TEST_F(AnswerStreamTest, EndsForTheReasonThatTheEngineGives) {
   finish(FinishReason::kStop);
   EXPECT_THAT(log_, ElementsAre("0 h", "0 i", "0 length '' of 'hi'", "end: 5 0 2",
                                 "0 length '' of ''", "0 calls '' of ''", "end: 5 0 53"));
+}
+
+TEST_F(AnswerStreamTest, EndsInCallsOnlyWhereAllAreComplete) {
+  const std::string call = R"(<tool_call>{"name": "f", "arguments": {"city": "Rome"}}</tool_call>)";
+  for (const auto& [stop, said, ending] : std::initializer_list<std::array<std::string, 3>>{
+           {"city", call, "stop"},
+           {"Rome", call, "stop"},
+           {"}", call, "stop"},
+           {"</tool_call>", call, "calls"},
+           {"#", call + "#", "calls"},
+           {"#", call + R"(<tool_call>{"name": "g", "arguments": {"x": "#)", "stop"},
+           {"arguments", call, "stop"}}) {
+    log_.clear();
+    start({.stops = {stop}, .tool_style = ToolStyle::kHermes});
+    say(said);
+    ASSERT_GE(log_.size(), 2u) << stop;
+    EXPECT_THAT(log_[log_.size() - 2], HasSubstr("0 " + ending + " ")) << stop;
+  }
 }
 
 TEST_F(AnswerStreamTest, LeavesTheEngineAtAStopStringAndHearsNoMore) {

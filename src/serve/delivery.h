@@ -23,7 +23,7 @@ namespace strata::serve {
 enum class Ending : std::uint8_t {
   kStop,       // the model, or a stop string, ended the answer
   kLength,     // it has as many tokens as it may have
-  kToolCalls,  // it ends in calls of tools
+  kToolCalls,  // it ends in calls of tools, all of which are complete
 };
 
 struct Usage {
