@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "base/printable.h"
 #include "serve/body.h"
@@ -24,13 +25,25 @@ constexpr std::size_t kMostPrompts = 256;
 constexpr std::size_t kMostCopiedBytes = 4 << 20;
 constexpr std::size_t kMostBiases = 4096;
 constexpr std::size_t kMostModalities = 8;
+constexpr std::size_t kMostOutputs = 4096;  // to choose from
 constexpr const char* kFormat = "response_format";
+constexpr const char* kStructuredOutputs = "structured_outputs";
+constexpr const char* kToolChoiceField = "tool_choice";
 
 constexpr Shape kStreamOptions{{{"include_usage"}}};
 constexpr Shape kJsonSchema{{{"name"}, {"description"}, {"schema"}, {"strict"}}};
 constexpr Shape kFormatShape{{{"type"}, {"schema"}, {"json_schema", &kJsonSchema}}};
 constexpr Shape kNamedFunction{{{"name"}}};
-constexpr Shape kToolChoice{{{"type"}, {"function", &kNamedFunction}}};
+constexpr Shape kAllowedTool{{{"type"}, {"name"}, {"function", &kNamedFunction}}};
+constexpr Shape kAllowedTools{{{"mode"}, {"tools", &kAllowedTool}}};
+constexpr Shape kToolChoice{{{"type"},
+                             {"name"},
+                             {"function", &kNamedFunction},
+                             {"allowed_tools", &kAllowedTools},
+                             {"mode"},
+                             {"tools", &kAllowedTool}}};
+constexpr Shape kStructured{
+    {{"json"}, {"json_object"}, {"choice"}, {"grammar"}, {"regex"}, {"structural_tag"}}};
 
 std::optional<Refusal> read_logit_bias(Fields& fields, Generation& generation) {
   STRATA_ASSIGN(const auto bias, fields.object("logit_bias"));
@@ -82,10 +95,87 @@ std::optional<Refusal> read_tier(Fields& fields, Generation& generation) {
   return std::nullopt;
 }
 
+// One field alone may say what the answer is held to.
+std::optional<Refusal> hold(Generation& generation, OutputFormat format) {
+  if (generation.format.kind != OutputFormat::Kind::kText)
+    return wrong_field(generation.format.field,
+                       fmt::format("and `{}` cannot hold together", format.field));
+  generation.format = std::move(format);
+  return std::nullopt;
+}
+
+std::optional<Refusal> hold_to_grammar(Generation& generation, std::string grammar,
+                                       std::string field) {
+  if (grammar.empty()) return std::nullopt;
+  return hold(generation, {OutputFormat::Kind::kGrammar, {}, std::move(grammar), std::move(field)});
+}
+
+std::optional<Refusal> hold_to_schema(Generation& generation, const json::value& schema,
+                                      std::string field) {
+  return hold(generation, {OutputFormat::Kind::kJsonSchema, schema, {}, std::move(field)});
+}
+
+// GBNF of one of these texts.
+std::string grammar_of(const std::vector<std::string>& outputs) {
+  std::string out = "root ::= ";
+  for (const std::string& output : outputs) {
+    out += out.back() == '"' ? " | \"" : "\"";
+    for (const char byte : output) {
+      if (byte == '"' || byte == '\\')
+        out.append(1, '\\').append(1, byte);
+      else if (static_cast<unsigned char>(byte) < 0x20)
+        out += fmt::format("\\x{:02x}", static_cast<unsigned>(byte));
+      else
+        out += byte;
+    }
+    out += '"';
+  }
+  return out;
+}
+
+// vLLM's ways to say what the answer is held to. Each has a name of its own in the request, with a
+// prefix, and one in the object that came later, whose path is `path`.
+std::optional<Refusal> read_guides(Fields& fields, std::string_view path, std::string_view prefix,
+                                   Generation& generation) {
+  const auto name = [&](std::string_view guide) { return fmt::format("{}{}", prefix, guide); };
+  const auto full = [&](std::string_view guide) { return fmt::format("{}{}", path, name(guide)); };
+  if (const json::value* schema = fields.value(name("json"))) {
+    json::value parsed = *schema;
+    if (const json::string* text = schema->if_string()) {
+      auto object = parse_body(text_of(*text));
+      if (!object.ok()) return fields.wrong(name("json"), "is a text that holds no JSON schema");
+      parsed = std::move(*object);
+    }
+    STRATA_CHECK(hold_to_schema(generation, parsed, full("json")));
+  }
+  STRATA_ASSIGN(const auto outputs, fields.texts(name("choice"), kMostOutputs));
+  if (!outputs.empty())
+    STRATA_CHECK(hold_to_grammar(generation, grammar_of(outputs), full("choice")));
+  else if (fields.value(name("choice")) != nullptr)
+    return fields.wrong(name("choice"), "names nothing to choose from");
+  STRATA_ASSIGN(auto grammar, fields.text(name("grammar")));
+  STRATA_CHECK(hold_to_grammar(generation, std::move(grammar).value_or(""), full("grammar")));
+  return fields.refuse({name("regex")});
+}
+
+std::optional<Refusal> read_structured(Fields& fields, Generation& generation) {
+  STRATA_CHECK(read_guides(fields, "", "guided_", generation));
+  STRATA_ASSIGN(const auto structured, fields.object(kStructuredOutputs));
+  if (structured == nullptr) return std::nullopt;
+  fields.look_into(kStructuredOutputs, kStructured);
+  const std::string path = fmt::format("{}.", kStructuredOutputs);
+  Fields inner(*structured, path);
+  STRATA_CHECK(read_guides(inner, path, "", generation));
+  STRATA_CHECK(inner.refuse({"structural_tag"}));
+  STRATA_ASSIGN(const auto any, inner.boolean("json_object"));
+  if (!any.value_or(false)) return std::nullopt;
+  return hold(generation, {OutputFormat::Kind::kJsonObject, {}, {}, path + "json_object"});
+}
+
 std::optional<Refusal> read_format(Fields& fields, Generation& generation) {
-  STRATA_ASSIGN(const auto grammar, fields.text("grammar"));
-  if (grammar && !grammar->empty())
-    generation.format = {OutputFormat::Kind::kGrammar, {}, *grammar, "grammar"};
+  STRATA_ASSIGN(auto grammar, fields.text("grammar"));
+  STRATA_CHECK(hold_to_grammar(generation, std::move(grammar).value_or(""), "grammar"));
+  STRATA_CHECK(read_structured(fields, generation));
   STRATA_ASSIGN(const auto format, fields.object(kFormat));
   if (format == nullptr) return std::nullopt;
   fields.look_into(kFormat, kFormatShape);
@@ -93,22 +183,17 @@ std::optional<Refusal> read_format(Fields& fields, Generation& generation) {
   STRATA_ASSIGN(const auto type, inner.text("type"));
   const std::string kind = type.value_or("");
   if (kind == "text") return std::nullopt;
-  if (!generation.format.grammar.empty())
-    return fields.wrong("grammar", "and `response_format` cannot hold together");
   if (kind == "json_object") {
     const json::value* schema = inner.value("schema");
-    generation.format = schema == nullptr
-                            ? OutputFormat{OutputFormat::Kind::kJsonObject, {}, {}, kFormat}
-                            : OutputFormat{OutputFormat::Kind::kJsonSchema, *schema, {}, kFormat};
-    return std::nullopt;
+    return schema == nullptr ? hold(generation, {OutputFormat::Kind::kJsonObject, {}, {}, kFormat})
+                             : hold_to_schema(generation, *schema, kFormat);
   }
   if (kind != "json_schema") return inner.wrong("type", "must be text, json_object or json_schema");
   STRATA_ASSIGN(const auto named, inner.object("json_schema"));
   const json::value* schema =
       named == nullptr ? inner.value("schema") : named->if_contains("schema");
   if (schema == nullptr) return inner.wrong("json_schema", "has no schema");
-  generation.format = {OutputFormat::Kind::kJsonSchema, *schema, {}, kFormat};
-  return std::nullopt;
+  return hold_to_schema(generation, *schema, kFormat);
 }
 
 std::optional<Refusal> read_common(Fields& fields, const json::object& object, OpenAiRequest& out,
@@ -138,32 +223,73 @@ std::optional<Refusal> read_common(Fields& fields, const json::object& object, O
   return read_format(fields, generation);
 }
 
+std::optional<ToolChoice::Mode> mode_of(const json::value* word) {
+  const json::string* const text = word == nullptr ? nullptr : word->if_string();
+  if (text == nullptr) return std::nullopt;
+  if (*text == "none") return ToolChoice::Mode::kNone;
+  if (*text == "auto") return ToolChoice::Mode::kAuto;
+  // "any" is what others say.
+  if (*text == "required" || *text == "any") return ToolChoice::Mode::kRequired;
+  return std::nullopt;
+}
+
+// Of {"function": {"name": ..}} or {"name": ..}; null where it is neither.
+const json::string* function_name(const json::value& value) {
+  const json::object* object = value.if_object();
+  if (object == nullptr) return nullptr;
+  if (const json::value* function = object->if_contains("function")) object = function->if_object();
+  const json::value* name = object == nullptr ? nullptr : object->if_contains("name");
+  return name == nullptr ? nullptr : name->if_string();
+}
+
+// The prompt still has all tools, as its beginning is to stay the same; calls are of these alone.
+std::optional<Refusal> allow_tools(Fields& fields, const json::object& choice,
+                                   Generation& generation) {
+  const json::value* inner = choice.if_contains("allowed_tools");
+  const json::object* allowed = inner == nullptr ? &choice : inner->if_object();
+  const auto mode = mode_of(allowed == nullptr ? nullptr : allowed->if_contains("mode"));
+  const json::value* value = allowed == nullptr ? nullptr : allowed->if_contains("tools");
+  const json::array* list = value == nullptr ? nullptr : value->if_array();
+  if (!mode || *mode == ToolChoice::Mode::kNone || list == nullptr || list->empty())
+    return fields.wrong(kToolChoiceField,
+                        "must have `allowed_tools` with a `mode`, auto or required, and `tools`");
+  std::set<std::string_view> known, names;
+  for (const Tool& tool : generation.tools) known.insert(tool.name);
+  for (const json::value& each : *list) {
+    const json::string* name = function_name(each);
+    if (name == nullptr || !known.contains(std::string_view(*name)))
+      return fields.wrong(kToolChoiceField, "allows a function that is not among `tools`");
+    names.insert(std::string_view(*name));
+  }
+  std::erase_if(generation.tools, [&](const Tool& tool) { return !names.contains(tool.name); });
+  generation.tool_choice.mode = *mode;
+  return std::nullopt;
+}
+
 std::optional<Refusal> read_tool_choice(Fields& fields, Generation& generation) {
-  const json::value* choice = fields.value("tool_choice");
+  const json::value* choice = fields.value(kToolChoiceField);
   if (choice == nullptr) return std::nullopt;
-  fields.look_into("tool_choice", kToolChoice);
+  fields.look_into(kToolChoiceField, kToolChoice);
+  const json::object* object = choice->if_object();
+  const json::value* type = object == nullptr ? choice : object->if_contains("type");
+  const json::string* word = type == nullptr ? nullptr : type->if_string();
+  if (object != nullptr && word != nullptr && *word == "allowed_tools")
+    return allow_tools(fields, *object, generation);
   ToolChoice& out = generation.tool_choice;
-  if (const json::string* word = choice->if_string()) {
-    if (*word == "none")
-      out.mode = ToolChoice::Mode::kNone;
-    else if (*word == "required")
-      out.mode = ToolChoice::Mode::kRequired;
-    else if (*word != "auto")
-      return fields.wrong("tool_choice", "must be none, auto, required or name a function");
+  if (const auto mode = mode_of(type)) {
+    out.mode = *mode;
   } else {
-    const json::object* object = choice->if_object();
-    const json::value* function = object == nullptr ? nullptr : object->if_contains("function");
-    const json::object* named = function == nullptr ? nullptr : function->if_object();
-    const json::value* name = named == nullptr ? nullptr : named->if_contains("name");
-    if (name == nullptr || !name->is_string())
-      return fields.wrong("tool_choice", "must be none, auto, required or name a function");
-    out = {ToolChoice::Mode::kRequired, text_of(name->get_string())};
+    const json::string* name = function_name(*choice);
+    if (name == nullptr)
+      return fields.wrong(kToolChoiceField,
+                          "must be none, auto, required, allowed tools or name a function");
+    out = {ToolChoice::Mode::kRequired, text_of(*name)};
   }
   if (out.mode == ToolChoice::Mode::kRequired && generation.tools.empty())
-    return fields.wrong("tool_choice", "asks for a call, but there are no `tools`");
+    return fields.wrong(kToolChoiceField, "asks for a call, but there are no `tools`");
   const auto is_named = [&](const Tool& tool) { return tool.name == out.name; };
   if (!out.name.empty() && std::ranges::none_of(generation.tools, is_named))
-    return fields.wrong("tool_choice", "names a function that is not among `tools`");
+    return fields.wrong(kToolChoiceField, "names a function that is not among `tools`");
   return std::nullopt;
 }
 

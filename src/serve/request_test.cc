@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "grammar/grammar.h"
 #include "serve/ollama_request.h"
 #include "serve/openai_request.h"
 
@@ -128,6 +129,108 @@ TEST(OpenAiChat, ReadsToolsAndTheirChoice) {
   EXPECT_EQ(named.name, "f");
   EXPECT_FALSE(
       chat(tools + R"(, "parallel_tool_calls": false)").generations.front().parallel_tools);
+}
+
+TEST(OpenAiChat, ReadsEveryFormOfTheChoiceOfTools) {
+  const std::string tools = R"("tools": [{"function": {"name": "f"}}, {"function": {"name": "g"}},
+                                         {"function": {"name": "h"}}], "tool_choice": )";
+  const auto read = [&](const std::string& choice) {
+    return chat(tools + choice).generations.front();
+  };
+  using Mode = ToolChoice::Mode;
+  for (const auto& [choice, mode] : std::initializer_list<std::pair<const char*, Mode>>{
+           {R"("any")", Mode::kRequired},
+           {R"({"type": "required"})", Mode::kRequired},
+           {R"({"type": "any"})", Mode::kRequired},
+           {R"({"type": "auto"})", Mode::kAuto},
+           {R"({"type": "none"})", Mode::kNone}}) {
+    EXPECT_EQ(read(choice).tool_choice.mode, mode) << choice;
+    EXPECT_EQ(read(choice).tool_choice.name, "") << choice;
+    EXPECT_THAT(read(choice).warnings, IsEmpty()) << choice;
+  }
+  EXPECT_EQ(read(R"({"type": "function", "name": "g"})").tool_choice.name, "g");
+  for (const char* const list : {R"({"type": "allowed_tools", "allowed_tools": {"mode": "required",
+           "tools": [{"type": "function", "function": {"name": "h"}},
+                     {"type": "function", "function": {"name": "f"}}]}})",
+                                 R"({"type": "allowed_tools", "mode": "required", "tools": [
+           {"type": "function", "name": "f"}, {"type": "function", "name": "h"}]})"}) {
+    const Generation allowed = read(list);
+    EXPECT_EQ(allowed.tool_choice.mode, Mode::kRequired);
+    ASSERT_THAT(allowed.tools, SizeIs(2));
+    EXPECT_EQ(allowed.tools[0].name + allowed.tools[1].name, "fh");
+    // The model is told of all of them.
+    EXPECT_THAT(allowed.tool_list.as_array(), SizeIs(3));
+    EXPECT_THAT(allowed.warnings, IsEmpty());
+  }
+  for (const char* const wrong :
+       {R"("maybe")", R"({"type": "maybe"})", "{}", "5", R"({"type": "function"})",
+        R"({"type": "allowed_tools"})", R"({"type": "allowed_tools", "allowed_tools": 5})",
+        R"({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}})",
+        R"({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": ["f"]}})",
+        R"({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [{"name": "x"}]}})",
+        R"({"type": "allowed_tools", "allowed_tools": {"mode": "none", "tools": [{"name": "f"}]}})",
+        R"({"type": "allowed_tools", "allowed_tools": {"tools": [{"name": "f"}]}})"})
+    EXPECT_EQ(chat_field(tools + wrong), "tool_choice") << wrong;
+}
+
+TEST(OpenAiChat, ReadsWhatVllmHoldsAnswersTo) {
+  const auto format = [](const std::string& members) {
+    const Generation generation = chat(members).generations.front();
+    EXPECT_THAT(generation.warnings, IsEmpty()) << members;
+    return generation.format;
+  };
+  using Kind = OutputFormat::Kind;
+  const boost::json::value schema{{"type", "integer"}};
+  for (const std::string value : {R"({"type": "integer"})", R"("{\"type\": \"integer\"}")"}) {
+    const OutputFormat guided = format(R"("guided_json": )" + value);
+    EXPECT_EQ(guided.kind, Kind::kJsonSchema);
+    EXPECT_EQ(guided.schema, schema);
+    EXPECT_EQ(guided.field, "guided_json");
+    const OutputFormat inner = format(R"("structured_outputs": {"json": )" + value + "}");
+    EXPECT_EQ(inner.kind, Kind::kJsonSchema);
+    EXPECT_EQ(inner.schema, schema);
+    EXPECT_EQ(inner.field, "structured_outputs.json");
+  }
+  for (const char* const members : {R"("guided_grammar": "root ::= \"a\"")",
+                                    R"("structured_outputs": {"grammar": "root ::= \"a\""})"}) {
+    EXPECT_EQ(format(members).kind, Kind::kGrammar);
+    EXPECT_EQ(format(members).grammar, "root ::= \"a\"");
+  }
+  const std::string choices = R"(["yes", "a \"b\" \\ [c]", "\n\u0001é", ""])";
+  for (const std::string& members :
+       {R"("guided_choice": )" + choices, R"("structured_outputs": {"choice": )" + choices + "}"}) {
+    const OutputFormat guided = format(members);
+    EXPECT_EQ(guided.kind, Kind::kGrammar);
+    EXPECT_EQ(guided.grammar, R"(root ::= "yes" | "a \"b\" \\ [c]" | "\x0a\x01é" | "")");
+    EXPECT_TRUE(parse_gbnf(guided.grammar).ok()) << guided.grammar;
+  }
+  EXPECT_EQ(format(R"("structured_outputs": {"json_object": true})").kind, Kind::kJsonObject);
+  EXPECT_EQ(format(R"("structured_outputs": {}, "guided_regex": null, "guided_json": null,
+                      "response_format": {"type": "text"})")
+                .kind,
+            Kind::kText);
+}
+
+TEST(OpenAiChat, RefusesWhatItCannotHoldAnswersTo) {
+  for (const auto& [members, field] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"("guided_regex": "a+")", "guided_regex"},
+           {R"("guided_json": "{")", "guided_json"},
+           {R"("guided_choice": [])", "guided_choice"},
+           {R"("guided_choice": [1])", "guided_choice"},
+           {R"("guided_grammar": 5)", "guided_grammar"},
+           {R"("structured_outputs": 5)", "structured_outputs"},
+           {R"("structured_outputs": {"regex": "a+"})", "structured_outputs.regex"},
+           {R"("structured_outputs": {"structural_tag": "{}"})",
+            "structured_outputs.structural_tag"},
+           {R"("guided_json": {}, "guided_choice": ["a"])", "guided_json"},
+           {R"("guided_choice": ["a"], "structured_outputs": {"json": {}})", "guided_choice"},
+           {R"("structured_outputs": {"json": {}, "json_object": true})",
+            "structured_outputs.json"},
+           {R"("guided_json": {}, "response_format": {"type": "json_object"})", "guided_json"}})
+    EXPECT_EQ(chat_field(members), field) << members;
+  EXPECT_THAT(
+      chat(R"("structured_outputs": {"json": {}, "backend": "x"})").generations.front().warnings,
+      ElementsAre(HasSubstr("`structured_outputs.backend`")));
 }
 
 TEST(OpenAiChat, ReadsThinking) {
