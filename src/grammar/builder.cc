@@ -5,15 +5,26 @@
 #include "grammar/grammar.h"
 
 namespace strata {
+namespace {
+
+constexpr std::size_t kNameBytes = 16;  // of a rule's name, that count as one part
+
+}  // namespace
 
 GrammarBuilder::GrammarBuilder() { expressions_.push_back({}); }
 
-GrammarBuilder::Id GrammarBuilder::add(Expression expression, const std::vector<Id>& parts) {
-  if (!status_.ok()) return empty();
-  if (expressions_.size() + parts_.size() + bytes_.size() > GrammarLimits::kExpressions) {
+bool GrammarBuilder::take(std::size_t parts) {
+  if (!status_.ok()) return false;
+  if (parts > GrammarLimits::kExpressions - size_) {
     status_ = resource_exhausted("the grammar has more than {} parts", GrammarLimits::kExpressions);
-    return empty();
+    return false;
   }
+  size_ += parts;
+  return true;
+}
+
+GrammarBuilder::Id GrammarBuilder::add(Expression expression, const std::vector<Id>& parts) {
+  if (!take(1 + parts.size())) return empty();
   if (expression.kind != Kind::kLiteral && !parts.empty()) {
     expression.first = static_cast<std::uint32_t>(parts_.size());
     expression.count = static_cast<std::uint32_t>(parts.size());
@@ -30,7 +41,7 @@ GrammarBuilder::Id GrammarBuilder::add(Expression expression, const std::vector<
 }
 
 GrammarBuilder::Id GrammarBuilder::literal(std::string_view bytes) {
-  if (bytes.empty()) return empty();
+  if (bytes.empty() || !take(bytes.size())) return empty();
   const Id id = add({Kind::kLiteral, static_cast<std::uint32_t>(bytes_.size()),
                      static_cast<std::uint32_t>(bytes.size())},
                     {});
@@ -39,6 +50,7 @@ GrammarBuilder::Id GrammarBuilder::literal(std::string_view bytes) {
 }
 
 GrammarBuilder::Id GrammarBuilder::characters(const CharClass& characters) {
+  if (!take(characters.ranges().size())) return empty();
   classes_.push_back(characters);
   return add({Kind::kCharacters, static_cast<std::uint32_t>(classes_.size() - 1)}, {});
 }
@@ -115,7 +127,7 @@ std::optional<GrammarBuilder::Id> GrammarBuilder::TextThrough::go_on(std::u32str
 GrammarBuilder::Id GrammarBuilder::text_through(std::string_view end,
                                                 const std::vector<std::string_view>& without,
                                                 const CharClass& not_first) {
-  if (end.empty()) return empty();
+  if (end.empty() || !status_.ok()) return empty();
   const TextThrough text(*this, end, without);
   return not_first.empty() ? text.any() : choice({literal(end), text.behind({}, not_first)});
 }
@@ -123,7 +135,7 @@ GrammarBuilder::Id GrammarBuilder::text_through(std::string_view end,
 GrammarBuilder::RuleId GrammarBuilder::add_rule(std::string name) {
   if (rules_.size() >= GrammarLimits::kRules && status_.ok())
     status_ = resource_exhausted("the grammar has more than {} rules", GrammarLimits::kRules);
-  if (!status_.ok() && !rules_.empty()) return 0;
+  if (!take(1 + name.size() / kNameBytes) && !rules_.empty()) return 0;
   rules_.push_back({std::move(name), empty()});
   return static_cast<RuleId>(rules_.size() - 1);
 }

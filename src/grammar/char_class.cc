@@ -88,9 +88,8 @@ CharClass CharClass::operator|(const CharClass& other) const {
 }
 
 bool CharClass::contains(char32_t character) const {
-  return std::ranges::any_of(ranges_, [&](const CharRange& range) {
-    return range.first <= character && character <= range.last;
-  });
+  const auto range = std::ranges::lower_bound(ranges_, character, {}, &CharRange::last);
+  return range != ranges_.end() && range->first <= character;
 }
 
 std::vector<ByteSequence> utf8_sequences(const CharClass& characters) {

@@ -28,7 +28,7 @@ struct GrammarLimits {
 };
 
 // Builds a grammar out of expressions, which may occur in several others. What exceeds a limit
-// shows in compile().
+// shows in status() and compile(); from then on nothing is kept, and who adds much stops.
 class GrammarBuilder {
  public:
   using Id = std::uint32_t;  // of an expression
@@ -56,6 +56,9 @@ class GrammarBuilder {
   void rename(RuleId rule, std::string name) { rules_[rule].name = std::move(name); }
   const std::string& rule_name(RuleId rule) const { return rules_[rule].name; }
   std::size_t nesting_of(Id expression) const { return expressions_[expression].nesting; }
+  const Status& status() const { return status_; }
+  // Of all that has been added, in parts of expressions, which take about as much memory each.
+  std::size_t size() const { return size_; }
 
   // Fails where `root` matches no text at all, where a rule could begin with itself, and where a
   // limit is exceeded; the message names the rule. REQUIRES: every rule in use is defined.
@@ -79,6 +82,8 @@ class GrammarBuilder {
     Id expression = 0;
   };
 
+  // Whether there is room for so many more.
+  bool take(std::size_t parts);
   Id add(Expression expression, const std::vector<Id>& parts);
   class TextThrough;
 
@@ -87,6 +92,7 @@ class GrammarBuilder {
   std::string bytes_;
   std::vector<CharClass> classes_;
   std::vector<Rule> rules_;
+  std::size_t size_ = 0;
   Status status_;
 };
 

@@ -166,6 +166,7 @@ class PatternParser {
         run.to_end = true;
         break;
       }
+      STRATA_TRY(builder_.status());
       STRATA_ASSIGN(Piece piece, parse_atom(nesting));
       STRATA_ASSIGN(const bool repeated, parse_quantifier(piece));
       if (repeated && is_quantifier()) return error("a repetition of a repetition");
@@ -213,12 +214,12 @@ class PatternParser {
   Result<Piece> parse_class() {
     ++at_;
     const bool negated = take(U"^");
-    CharClass out;
+    std::vector<CharRange> ranges;
     while (!take(U"]")) {
       if (at_end()) return error("[ has no end");
       STRATA_ASSIGN(const CharClass first, parse_class_part());
       if (peek() != U'-' || peek(1) == U']' || at_ + 1 >= text_.size()) {
-        out = out | first;
+        ranges.insert(ranges.end(), first.ranges().begin(), first.ranges().end());
         continue;
       }
       ++at_;
@@ -228,8 +229,9 @@ class PatternParser {
       };
       if (!is_one(first) || !is_one(last) || first.ranges()[0].first > last.ranges()[0].first)
         return error("a range in [ ] has no order");
-      out = out | CharClass({{first.ranges()[0].first, last.ranges()[0].first}});
+      ranges.push_back({first.ranges()[0].first, last.ranges()[0].first});
     }
+    const CharClass out(std::move(ranges));
     return one_of(negated ? out.negated() : out);
   }
 

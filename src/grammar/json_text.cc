@@ -17,7 +17,10 @@ CharClass one(char32_t character) { return CharClass({{character, character}}); 
 CharClass digits(char32_t first, char32_t last) { return CharClass({{first, last}}); }
 
 // Characters that stand for themselves in a string.
-CharClass plain() { return CharClass({{0x20, 0x10ffff}}) - one(U'"') - one(U'\\'); }
+const CharClass& plain() {
+  static const CharClass kPlain = CharClass({{0x20, 0x10ffff}}) - one(U'"') - one(U'\\');
+  return kPlain;
+}
 
 }  // namespace
 

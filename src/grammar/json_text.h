@@ -3,6 +3,7 @@
 
 #include <boost/json/value.hpp>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,6 +52,8 @@ class JsonText {
   Id constant(const boost::json::value& value);
   Id member(Id key, Id value);
   Id comma();
+  // What has been made for some text.
+  std::map<std::string, Id>& known_patterns() { return known_patterns_; }
 
   // Integers from `min` to `max`, of at most 19 digits. REQUIRES: min <= max.
   Id integer_between(std::optional<std::int64_t> min, std::optional<std::int64_t> max);
@@ -66,6 +69,7 @@ class JsonText {
   GrammarBuilder& builder_;
   std::optional<GrammarBuilder::RuleId> space_, value_, object_, array_, string_, number_, integer_;
   std::optional<Id> character_;
+  std::map<std::string, Id> known_patterns_;
 };
 
 }  // namespace strata

@@ -19,6 +19,8 @@ GrammarBuilder::Id add_other_text(
   for (const std::u32string& text : excluded) {
     std::size_t at = 0;
     for (const char32_t c : text) {
+      // Every node becomes a rule, of which a builder takes no more.
+      if (nodes.size() > GrammarLimits::kRules) break;
       if (nodes[at].children.empty() || nodes[at].children.back().first != c) {
         nodes[at].children.emplace_back(c, nodes.size());
         nodes.emplace_back();
@@ -29,7 +31,7 @@ GrammarBuilder::Id add_other_text(
   }
   // Rules, as a text may be longer than expressions may nest. Children stand behind parents.
   std::vector<GrammarBuilder::Id> behind(nodes.size());
-  for (std::size_t i = nodes.size(); i-- > 0;) {
+  for (std::size_t i = nodes.size(); i-- > 0 && builder.status().ok();) {
     std::vector<GrammarBuilder::Id> ways;
     std::vector<CharRange> known;
     if (!nodes[i].ends) ways.push_back(end);
