@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ using boost::json::value;
 using Id = GrammarBuilder::Id;
 using RuleId = GrammarBuilder::RuleId;
 
-constexpr std::size_t kMostSchemas = 20'000;
+constexpr std::size_t kSchemaSteps = 8;  // to read the least of them
 
 }  // namespace
 
@@ -31,6 +32,7 @@ Result<Id> SchemaReader::read_part(const value& schema, const std::string& path)
     STRATA_ASSIGN(const Id expression, read_schema(*behind, pointer, 0));
     builder_.define(rule, expression);
   }
+  STRATA_TRY(check_room(path));
   return id;
 }
 
@@ -48,8 +50,8 @@ Result<Id> SchemaReader::read_schema(const value& schema, const std::string& pat
                                      std::size_t nesting) {
   if (nesting > kMostNesting)
     return resource_exhausted("{}, {}: schemas nest deeper than {}", where_, path, kMostNesting);
-  if (++schemas_ > kMostSchemas)
-    return resource_exhausted("{} has more than {} parts", where_, kMostSchemas);
+  STRATA_TRY(spend(kSchemaSteps + (schema.is_object() ? schema.get_object().size() : 0), path));
+  STRATA_TRY(check_room(path));
   if (schema.is_bool()) return schema.get_bool() ? json_.value() : builder_.choice({});
   if (!schema.is_object()) return wrong(path, "a schema must be an object, true or false");
   // In rules of their own, so that expressions nest no deeper than one schema.
@@ -95,10 +97,11 @@ Result<Id> SchemaReader::read_reference(const object& schema, const value& ref,
                                         const std::string& path, std::size_t nesting) {
   if (!ref.is_string()) return wrong(path + "/$ref", "expected a string");
   const std::string pointer(view(ref.get_string()));
-  object rest = schema;
-  rest.erase("$ref");
   STRATA_ASSIGN(const value* const target, resolve(pointer, path + "/$ref"));
-  if (constrains(rest)) return read_merged(rest, *target, path + "/$ref", path, nesting);
+  if (constrains(schema, "$ref")) {
+    STRATA_ASSIGN(object rest, without(schema, "$ref", path));
+    return read_merged(std::move(rest), *target, path + "/$ref", path, nesting);
+  }
   auto [known, is_new] = references_.try_emplace(pointer, 0);
   if (is_new) {
     known->second = builder_.add_rule(fmt::format("{}, {}", where_, printable(pointer, 200)));
@@ -107,10 +110,9 @@ Result<Id> SchemaReader::read_reference(const object& schema, const value& ref,
   return builder_.rule(known->second);
 }
 
-Result<Id> SchemaReader::read_merged(const object& base, const value& part,
-                                     const std::string& part_path, const std::string& path,
-                                     std::size_t nesting) {
-  STRATA_ASSIGN(object both, merged(base, part, part_path));
+Result<Id> SchemaReader::read_merged(object base, const value& part, const std::string& part_path,
+                                     const std::string& path, std::size_t nesting) {
+  STRATA_ASSIGN(const object both, merged(std::move(base), part, part_path));
   return read_schema(both, path, nesting + 1);
 }
 
@@ -118,10 +120,9 @@ Result<Id> SchemaReader::read_all(const object& schema, const value& all, const 
                                   std::size_t nesting) {
   const auto* list = all.if_array();
   if (list == nullptr || list->empty()) return wrong(path + "/allOf", "expected a list of schemas");
-  object out = schema;
-  out.erase("allOf");
+  STRATA_ASSIGN(object out, without(schema, "allOf", path));
   for (std::size_t i = 0; i < list->size(); ++i) {
-    STRATA_ASSIGN(out, merged(out, (*list)[i], fmt::format("{}/allOf/{}", path, i)));
+    STRATA_ASSIGN(out, merged(std::move(out), (*list)[i], fmt::format("{}/allOf/{}", path, i)));
   }
   return read_schema(out, path, nesting + 1);
 }
@@ -131,14 +132,17 @@ Result<Id> SchemaReader::read_any(const object& schema, const value& any, std::s
   const std::string key_path = fmt::format("{}/{}", path, key);
   const auto* list = any.if_array();
   if (list == nullptr || list->empty()) return wrong(key_path, "expected a list of schemas");
-  object rest = schema;
-  rest.erase({key.data(), key.size()});
-  const bool alone = !constrains(rest);
+  const bool alone = !constrains(schema, key);
   std::vector<Id> ways;
   for (std::size_t i = 0; i < list->size(); ++i) {
     const std::string part = fmt::format("{}/{}", key_path, i);
-    STRATA_ASSIGN(const Id way, alone ? read_schema((*list)[i], part, nesting + 1)
-                                      : read_merged(rest, (*list)[i], part, part, nesting));
+    object rest;
+    if (!alone) {
+      STRATA_ASSIGN(rest, without(schema, key, path));
+    }
+    STRATA_ASSIGN(const Id way,
+                  alone ? read_schema((*list)[i], part, nesting + 1)
+                        : read_merged(std::move(rest), (*list)[i], part, part, nesting));
     ways.push_back(way);
   }
   return builder_.choice(std::move(ways));
@@ -154,13 +158,14 @@ Result<Id> SchemaReader::read_constants(const object& schema, const std::string&
   if (find_key(schema, "type") != nullptr) {
     STRATA_ASSIGN(types, types_of(schema, path));
   }
-  boost::json::array values;
   const value* const listed = find_key(schema, "enum");
   const value* const constant = find_key(schema, "const");
   if (listed != nullptr && !listed->is_array()) return wrong(path + "/enum", "expected a list");
-  values = constant == nullptr ? listed->get_array() : boost::json::array{*constant};
+  const std::span<const value> values =
+      constant != nullptr ? std::span(constant, 1) : std::span(listed->get_array());
   std::vector<Id> ways;
   for (const value& v : values) {
+    STRATA_TRY(check_room(path));
     if (!is_finite(v)) return wrong(path, "a number is too large");
     const bool typed = types.empty() || std::ranges::any_of(types, [&](const std::string& type) {
                          return is_of_type(v, type);
@@ -176,12 +181,19 @@ Result<Id> SchemaReader::read_constants(const object& schema, const std::string&
   return builder_.choice(std::move(ways));
 }
 
-Result<Id> add_json_schema(JsonText& json, const value& schema, std::string_view where) {
-  return SchemaReader(json, schema, where).read_part(schema, "#");
+Result<Id> add_json_schema(JsonText& json, const value& schema, std::string_view where,
+                           SchemaWork& work) {
+  return SchemaReader(json, schema, where, work).read_part(schema, "#");
 }
 
-Result<Id> add_json_objects(JsonText& json, const value& schema, std::string_view where) {
-  return SchemaReader(json, schema, where).read_objects();
+Result<Id> add_json_schema(JsonText& json, const value& schema, std::string_view where) {
+  SchemaWork work;
+  return add_json_schema(json, schema, where, work);
+}
+
+Result<Id> add_json_objects(JsonText& json, const value& schema, std::string_view where,
+                            SchemaWork& work) {
+  return SchemaReader(json, schema, where, work).read_objects();
 }
 
 Result<Grammar> json_schema_grammar(const value& schema) {

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "grammar/grammar.h"
 #include "grammar/json_text.h"
+#include "grammar/schema_work.h"
 
 namespace strata {
 
@@ -24,11 +25,13 @@ namespace strata {
 // constrains and is not read is kUnsupported, a wrong one kInvalidArgument; both name its place,
 // `where` and a JSON pointer. Annotations and unknown keywords change nothing.
 Result<GrammarBuilder::Id> add_json_schema(JsonText& json, const boost::json::value& schema,
+                                           std::string_view where, SchemaWork& work);
+Result<GrammarBuilder::Id> add_json_schema(JsonText& json, const boost::json::value& schema,
                                            std::string_view where = "the schema");
 
 // The objects among the values that `schema` describes. An error where there are none.
 Result<GrammarBuilder::Id> add_json_objects(JsonText& json, const boost::json::value& schema,
-                                            std::string_view where);
+                                            std::string_view where, SchemaWork& work);
 
 // Answers that are a value by the schema, or any object.
 Result<Grammar> json_schema_grammar(const boost::json::value& schema);

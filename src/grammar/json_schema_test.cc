@@ -319,7 +319,8 @@ Result<Grammar> objects_grammar(std::string_view schema) {
   GrammarBuilder builder;
   JsonText json(builder);
   const boost::json::value parameters = boost::json::parse({schema.data(), schema.size()});
-  STRATA_ASSIGN(const auto objects, add_json_objects(json, parameters, "f"));
+  SchemaWork work;
+  STRATA_ASSIGN(const auto objects, add_json_objects(json, parameters, "f", work));
   const auto root = builder.add_rule("root");
   builder.define(root, objects);
   return builder.compile(root);

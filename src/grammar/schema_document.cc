@@ -13,13 +13,16 @@ namespace {
 using boost::json::object;
 using boost::json::value;
 
-std::size_t count_values(const value& v) {
-  std::size_t count = 1;
-  if (const auto* list = v.if_array())
-    for (const value& item : *list) count += count_values(item);
-  if (const auto* members = v.if_object())
-    for (const auto& member : *members) count += count_values(member.value());
-  return count;
+// Steps to put `b` into `a`, which is not copied: what `b` has, and what of `a` is looked through.
+std::size_t join_steps(const object& a, const object& b) {
+  std::size_t steps = copy_steps(b) + a.size();
+  for (const char* key : {"properties", "required", "enum"}) {
+    const value* const there = find_key(a, key);
+    if (there == nullptr) continue;
+    if (there->is_object()) steps += there->get_object().size();
+    if (there->is_array()) steps += there->get_array().size();
+  }
+  return steps;
 }
 
 std::string unescaped_step(std::string_view step) {
@@ -63,6 +66,11 @@ Status SchemaDocument::no_support(const std::string& path, std::string_view what
   return unsupported("{}, {}: {} is not supported", where_, path, what);
 }
 
+Status SchemaDocument::spend(std::size_t steps, const std::string& path) const {
+  const Status status = work_.spend(steps);
+  return status.ok() ? status : status.with_context(fmt::format("{}, {}", where_, path));
+}
+
 Result<const value*> SchemaDocument::resolve(std::string_view pointer,
                                              const std::string& path) const {
   const value* at = &root_;
@@ -88,10 +96,20 @@ Result<const value*> SchemaDocument::resolve(std::string_view pointer,
   return at;
 }
 
-Result<object> SchemaDocument::merged(const object& base, const value& part,
-                                      const std::string& path) {
+Result<object> SchemaDocument::without(const object& schema, std::string_view key,
+                                       const std::string& path) const {
+  object rest;
+  for (const auto& [name, each] : schema) {
+    if (view(name) == key) continue;
+    STRATA_TRY(spend(copy_steps(each), path));
+    rest[name] = each;
+  }
+  return rest;
+}
+
+Result<object> SchemaDocument::merged(object base, const value& part, const std::string& path) {
   if (part.is_bool()) {
-    return part.get_bool() ? base : object{{"enum", boost::json::array()}};
+    return part.get_bool() ? std::move(base) : object{{"enum", boost::json::array()}};
   }
   if (!part.is_object()) return wrong(path, "a schema must be an object, true or false");
   const object* second = &part.get_object();
@@ -101,21 +119,18 @@ Result<object> SchemaDocument::merged(const object& base, const value& part,
     if (i > kMostNesting) return wrong(path, "$ref leads in a circle");
     if (!ref.is_string()) return wrong(path + "/$ref", "expected a string");
     STRATA_ASSIGN(const value* const target, resolve(view(ref.get_string()), path + "/$ref"));
-    object rest = *second;
-    rest.erase("$ref");
+    STRATA_ASSIGN(const object rest, without(*second, "$ref", path));
     if (!target->is_object()) return wrong(path + "/$ref", "expected an object behind it");
+    STRATA_TRY(spend(copy_steps(target->get_object()), path));
     STRATA_ASSIGN(dissolved, joined(target->get_object(), rest, path));
     second = &dissolved;
   }
-  return joined(base, *second, path);
+  return joined(std::move(base), *second, path);
 }
 
-Result<object> SchemaDocument::joined(const object& a, const object& b, const std::string& path) {
-  copied_ += count_values(a) + count_values(b);
-  if (copied_ > kMostCopied)
-    return resource_exhausted("{}, {}: merging schemas takes more than {} values", where_, path,
-                              kMostCopied);
-  Result<object> out = merged_schema(a, b);
+Result<object> SchemaDocument::joined(object a, const object& b, const std::string& path) {
+  STRATA_TRY(spend(join_steps(a, b), path));
+  Result<object> out = merged_schema(std::move(a), b);
   if (!out.ok()) return out.status().with_context(fmt::format("{}, {}", where_, path));
   return out;
 }
@@ -127,6 +142,7 @@ Result<std::vector<std::string>> SchemaDocument::required_names(const object& sc
   if (required == nullptr) return names;
   if (required->is_bool()) return names;  // draft 3, of the member itself
   if (!required->is_array()) return wrong(path + "/required", "expected a list of names");
+  STRATA_TRY(spend(required->get_array().size(), path));
   for (const value& name : required->get_array()) {
     if (!name.is_string()) return wrong(path + "/required", "expected a list of names");
     names.emplace_back(view(name.get_string()));
@@ -161,11 +177,11 @@ Result<std::vector<std::string>> SchemaDocument::types_of(const object& schema,
                                                                 {KeywordUse::kArray, "array"},
                                                                 {KeywordUse::kString, "string"},
                                                                 {KeywordUse::kNumber, "number"}};
+  unsigned used = 0;
+  for (const auto& member : schema)
+    used |= 1u << static_cast<unsigned>(use_of_keyword(view(member.key())));
   for (const auto& [use, type] : kTypes)
-    if (std::ranges::any_of(schema, [u = use](const auto& member) {
-          return use_of_keyword(view(member.key())) == u;
-        }))
-      types.emplace_back(type);
+    if ((used & 1u << static_cast<unsigned>(use)) != 0) types.emplace_back(type);
   return types;
 }
 
@@ -184,16 +200,16 @@ Status SchemaDocument::collect(const object& schema, const std::string& path, st
                                std::vector<object>& out) {
   if (nesting > kMostNesting)
     return resource_exhausted("{}, {}: schemas nest deeper than {}", where_, path, kMostNesting);
+  STRATA_TRY(spend(schema.size(), path));
   if (find_key(schema, "$ref") != nullptr) {
     STRATA_ASSIGN(const object plain, merged({}, schema, path));
     return collect(plain, path, nesting + 1, out);
   }
   if (const value* const all = find_key(schema, "allOf"); all != nullptr) {
     if (!all->is_array()) return wrong(path + "/allOf", "expected a list of schemas");
-    object one = schema;
-    one.erase("allOf");
+    STRATA_ASSIGN(object one, without(schema, "allOf", path));
     for (const value& part : all->get_array()) {
-      STRATA_ASSIGN(one, merged(one, part, path + "/allOf"));
+      STRATA_ASSIGN(one, merged(std::move(one), part, path + "/allOf"));
     }
     return collect(one, path, nesting + 1, out);
   }
@@ -202,6 +218,7 @@ Status SchemaDocument::collect(const object& schema, const std::string& path, st
   if (is_void(schema, false)) return {};
   if (out.size() == kMostAlternatives)
     return resource_exhausted("{}, {}: more than {} alternatives", where_, path, kMostAlternatives);
+  STRATA_TRY(spend(copy_steps(schema), path));
   out.push_back(schema);
   return {};
 }
@@ -211,9 +228,9 @@ Status SchemaDocument::collect_any(const object& schema, std::string_view key,
                                    std::vector<object>& out) {
   const value& list = *find_key(schema, key);
   if (!list.is_array()) return wrong(fmt::format("{}/{}", path, key), "expected a list of schemas");
-  object rest = schema;
-  rest.erase({key.data(), key.size()});
+  STRATA_ASSIGN(const object rest, without(schema, key, path));
   for (const value& part : list.get_array()) {
+    STRATA_TRY(spend(copy_steps(rest), path));
     STRATA_ASSIGN(const object one, merged(rest, part, fmt::format("{}/{}", path, key)));
     STRATA_TRY(collect(one, path, nesting + 1, out));
   }
@@ -232,9 +249,11 @@ Result<std::vector<object>> SchemaDocument::alternatives(const value& schema,
 
 Result<std::vector<object>> SchemaDocument::objects() {
   if (!root_.is_object()) return wrong("#", "a schema must be an object");
-  object top = root_.get_object();
+  STRATA_TRY(spend(copy_steps(root_), "#"));
+  object top;
   // References find them in the document.
-  for (const char* definitions : {"$defs", "definitions"}) top.erase(definitions);
+  for (const auto& [key, each] : root_.get_object())
+    if (key != "$defs" && key != "definitions") top[key] = each;
   const value* const type = find_key(top, "type");
   if (type == nullptr || *type != value("object")) {
     STRATA_ASSIGN(top, joined(object{{"type", "object"}}, top, "#"));

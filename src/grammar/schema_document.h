@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "grammar/schema_merge.h"
+#include "grammar/schema_work.h"
 
 namespace strata {
 
@@ -19,10 +20,10 @@ class SchemaDocument {
 
   static constexpr std::size_t kMostNesting = 64;
   static constexpr std::size_t kMostAlternatives = 256;
-  static constexpr std::size_t kMostCopied = 200'000;  // values, to merge schemas
 
-  // Keeps a reference to `root`. Errors begin with `where`.
-  SchemaDocument(const Value& root, std::string_view where) : root_(root), where_(where) {}
+  // Keeps references to `root` and `work`. Errors begin with `where`.
+  SchemaDocument(const Value& root, std::string_view where, SchemaWork& work)
+      : root_(root), where_(where), work_(work) {}
 
   // Schemas without $ref, allOf, anyOf and oneOf at their top, which together describe what
   // `schema`, a part of the document, does. Those that clearly describe nothing are left out.
@@ -36,25 +37,29 @@ class SchemaDocument {
   // kUnsupported where a keyword is not read.
   Status check_keywords(const Object& schema, const Path& path) const;
 
+  // Of the work that all readers share.
+  Status spend(std::size_t steps, const Path& path) const;
   Status wrong(const Path& path, std::string_view what) const;
   Status no_support(const Path& path, std::string_view what) const;
 
  protected:
   Result<const Value*> resolve(std::string_view pointer, const Path& path) const;
   // A schema that is both, without $ref in what comes of `part`.
-  Result<Object> merged(const Object& base, const Value& part, const Path& path);
+  Result<Object> merged(Object base, const Value& part, const Path& path);
+  // A copy, but for one keyword.
+  Result<Object> without(const Object& schema, std::string_view key, const Path& path) const;
 
   const Value& root_;
   std::string where_;
 
  private:
-  Result<Object> joined(const Object& a, const Object& b, const Path& path);
+  Result<Object> joined(Object a, const Object& b, const Path& path);
   Status collect(const Object& schema, const Path& path, std::size_t nesting,
                  std::vector<Object>& out);
   Status collect_any(const Object& schema, std::string_view key, const Path& path,
                      std::size_t nesting, std::vector<Object>& out);
 
-  std::size_t copied_ = 0;
+  SchemaWork& work_;
 };
 
 }  // namespace strata

@@ -4,6 +4,7 @@
 #include <array>
 #include <boost/json.hpp>
 #include <cmath>
+#include <unordered_set>
 #include <utility>
 
 #include "base/printable.h"
@@ -15,46 +16,47 @@ using boost::json::array;
 using boost::json::object;
 using boost::json::value;
 
+// Ascending.
 constexpr auto kKeywords = std::to_array<std::pair<std::string_view, KeywordUse>>({
-    {"type", KeywordUse::kAny},
-    {"enum", KeywordUse::kAny},
-    {"const", KeywordUse::kAny},
+    {"$dynamicRef", KeywordUse::kUnsupported},
+    {"$recursiveRef", KeywordUse::kUnsupported},
     {"$ref", KeywordUse::kAny},
+    {"additionalItems", KeywordUse::kArray},
+    {"additionalProperties", KeywordUse::kObject},
     {"allOf", KeywordUse::kAny},
     {"anyOf", KeywordUse::kAny},
-    {"oneOf", KeywordUse::kAny},
-    {"properties", KeywordUse::kObject},
-    {"required", KeywordUse::kObject},
-    {"additionalProperties", KeywordUse::kObject},
-    {"minProperties", KeywordUse::kObject},
-    {"maxProperties", KeywordUse::kObject},
-    {"propertyNames", KeywordUse::kObject},
-    {"items", KeywordUse::kArray},
-    {"prefixItems", KeywordUse::kArray},
-    {"additionalItems", KeywordUse::kArray},
-    {"minItems", KeywordUse::kArray},
-    {"maxItems", KeywordUse::kArray},
-    {"uniqueItems", KeywordUse::kArray},
-    {"minLength", KeywordUse::kString},
-    {"maxLength", KeywordUse::kString},
-    {"pattern", KeywordUse::kString},
-    {"format", KeywordUse::kString},
-    {"minimum", KeywordUse::kNumber},
-    {"maximum", KeywordUse::kNumber},
-    {"exclusiveMinimum", KeywordUse::kNumber},
-    {"exclusiveMaximum", KeywordUse::kNumber},
-    {"multipleOf", KeywordUse::kUnsupported},
-    {"not", KeywordUse::kUnsupported},
-    {"if", KeywordUse::kUnsupported},
+    {"const", KeywordUse::kAny},
     {"contains", KeywordUse::kUnsupported},
-    {"patternProperties", KeywordUse::kUnsupported},
     {"dependencies", KeywordUse::kUnsupported},
     {"dependentRequired", KeywordUse::kUnsupported},
     {"dependentSchemas", KeywordUse::kUnsupported},
+    {"enum", KeywordUse::kAny},
+    {"exclusiveMaximum", KeywordUse::kNumber},
+    {"exclusiveMinimum", KeywordUse::kNumber},
+    {"format", KeywordUse::kString},
+    {"if", KeywordUse::kUnsupported},
+    {"items", KeywordUse::kArray},
+    {"maxItems", KeywordUse::kArray},
+    {"maxLength", KeywordUse::kString},
+    {"maxProperties", KeywordUse::kObject},
+    {"maximum", KeywordUse::kNumber},
+    {"minItems", KeywordUse::kArray},
+    {"minLength", KeywordUse::kString},
+    {"minProperties", KeywordUse::kObject},
+    {"minimum", KeywordUse::kNumber},
+    {"multipleOf", KeywordUse::kUnsupported},
+    {"not", KeywordUse::kUnsupported},
+    {"oneOf", KeywordUse::kAny},
+    {"pattern", KeywordUse::kString},
+    {"patternProperties", KeywordUse::kUnsupported},
+    {"prefixItems", KeywordUse::kArray},
+    {"properties", KeywordUse::kObject},
+    {"propertyNames", KeywordUse::kObject},
+    {"required", KeywordUse::kObject},
+    {"type", KeywordUse::kAny},
     {"unevaluatedItems", KeywordUse::kUnsupported},
     {"unevaluatedProperties", KeywordUse::kUnsupported},
-    {"$dynamicRef", KeywordUse::kUnsupported},
-    {"$recursiveRef", KeywordUse::kUnsupported},
+    {"uniqueItems", KeywordUse::kArray},
 });
 
 array as_list(const value& one_or_list) {
@@ -63,6 +65,26 @@ array as_list(const value& one_or_list) {
 
 bool holds(const array& list, const value& wanted) {
   return std::ranges::find(list, wanted) != list.end();
+}
+
+// The items of `a` that are in `b` too, or, where `all`, those of both.
+array joined_lists(const array& a, const array& b, bool all) {
+  struct Same {
+    bool operator()(const value* x, const value* y) const { return *x == *y; }
+  };
+  struct Hash {
+    std::size_t operator()(const value* x) const { return std::hash<value>()(*x); }
+  };
+  std::unordered_set<const value*, Hash, Same> others;
+  for (const value& item : b) others.insert(&item);
+  array out;
+  for (const value& item : a)
+    if (all || others.contains(&item)) out.push_back(item);
+  if (!all) return out;
+  for (const value& item : a) others.erase(&item);
+  for (const value& item : b)
+    if (others.contains(&item)) out.push_back(item);
+  return out;
 }
 
 value common_types(const value& a, const value& b) {
@@ -115,12 +137,7 @@ value both(std::string_view key, const value& a, const value& b) {
   if (key == "items") return object{{"allOf", array{a, b}}};
   if (key == "required" || key == "enum") {
     if (!a.is_array() || !b.is_array()) return a.is_array() ? b : a;
-    array out;
-    for (const value& item : a.get_array())
-      if (key == "required" || holds(b.get_array(), item)) out.push_back(item);
-    for (const value& item : b.get_array())
-      if (key == "required" && !holds(out, item)) out.push_back(item);
-    return out;
+    return joined_lists(a.get_array(), b.get_array(), key == "required");
   }
   if (key.starts_with("min") || key == "exclusiveMinimum") return less(a, b) ? b : a;
   if (key.starts_with("max") || key == "exclusiveMaximum") return less(a, b) ? a : b;
@@ -133,13 +150,14 @@ value both(std::string_view key, const value& a, const value& b) {
 }  // namespace
 
 std::string escaped_step(std::string_view key) {
+  constexpr std::size_t kShown = 100;
   std::string out;
-  for (const char c : key)
+  for (const char c : key.substr(0, kShown + 4))  // a character more
     if (c == '~' || c == '/')
       out += c == '~' ? "~0" : "~1";
     else
       out += c;
-  return printable(out, 100);
+  return printable(out, kShown);
 }
 
 bool is_of_type(const value& v, std::string_view type) {
@@ -163,13 +181,17 @@ bool is_finite(const value& v) {
 }
 
 KeywordUse use_of_keyword(std::string_view keyword) {
-  const auto found = std::ranges::find(kKeywords, keyword, [](const auto& k) { return k.first; });
-  return found == kKeywords.end() ? KeywordUse::kAnnotation : found->second;
+  constexpr auto kName = &std::pair<std::string_view, KeywordUse>::first;
+  static_assert(std::ranges::is_sorted(kKeywords, {}, kName));
+  const auto found = std::ranges::lower_bound(kKeywords, keyword, {}, kName);
+  const bool known = found != kKeywords.end() && found->first == keyword;
+  return known ? found->second : KeywordUse::kAnnotation;
 }
 
-bool constrains(const object& schema) {
-  return std::ranges::any_of(schema, [](const auto& member) {
-    return use_of_keyword({member.key().data(), member.key().size()}) != KeywordUse::kAnnotation;
+bool constrains(const object& schema, std::string_view but) {
+  return std::ranges::any_of(schema, [&](const auto& member) {
+    const std::string_view key = view(member.key());
+    return key != but && use_of_keyword(key) != KeywordUse::kAnnotation;
   });
 }
 

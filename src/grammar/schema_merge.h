@@ -33,7 +33,8 @@ enum class KeywordUse : unsigned char {
   kUnsupported,  // constrains, and is not read
 };
 KeywordUse use_of_keyword(std::string_view keyword);
-bool constrains(const boost::json::object& schema);
+// Whether anything does but the keyword `but`.
+bool constrains(const boost::json::object& schema, std::string_view but);
 
 // A schema of the values that both describe. Errors name the keyword.
 Result<boost::json::object> merged_schema(boost::json::object a, const boost::json::object& b);

@@ -1,5 +1,6 @@
 // Objects: their members in the order of the schema.
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/printable.h"
 #include "grammar/json_schema.h"
@@ -24,7 +25,7 @@ Result<std::optional<Id>> SchemaReader::read_additional(const object& schema, bo
 }
 
 Result<Id> SchemaReader::read_members(const object& schema, const Path& path, std::size_t nesting) {
-  STRATA_ASSIGN(std::vector<std::string> required, required_names(schema, path));
+  STRATA_ASSIGN(const std::vector<std::string> required, required_names(schema, path));
   const value* const properties = find_key(schema, "properties");
   if (properties != nullptr && !properties->is_object())
     return wrong(path + "/properties", "expected an object of schemas");
@@ -34,8 +35,9 @@ Result<Id> SchemaReader::read_members(const object& schema, const Path& path, st
     if (find_key(schema, key) != nullptr)
       return no_support(path + "/" + key, "this keyword beside properties or required");
   std::vector<Member> members;
+  std::unordered_set<std::string_view> missing(required.begin(), required.end());
   const auto add = [&](std::string_view name, Id content) {
-    const bool needed = std::erase(required, name) > 0;
+    const bool needed = missing.erase(name) > 0;
     const Id key = json_.constant(value(boost::json::string(name.data(), name.size())));
     members.push_back({std::string(name), json_.member(key, content), needed});
   };
@@ -48,13 +50,15 @@ Result<Id> SchemaReader::read_members(const object& schema, const Path& path, st
   }
   STRATA_ASSIGN(const std::optional<Id> additional, read_additional(schema, !named, path, nesting));
   const bool closed = find_key(schema, "additionalProperties") != nullptr && !additional;
-  const std::vector<std::string> others = required;
-  for (const std::string& name : others) {
+  for (const std::string& name : required) {
+    if (!missing.contains(name)) continue;
+    STRATA_TRY(check_room(path));
     if (closed)
       return wrong(path + "/required",
                    fmt::format("\"{}\" is not among the properties", printable(name, 100)));
     add(name, additional ? *additional : json_.value());
   }
+  STRATA_TRY(check_room(path));
   std::optional<Id> another;
   if (additional) {
     std::vector<std::u32string> names;

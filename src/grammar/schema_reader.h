@@ -21,9 +21,9 @@ class SchemaReader : private SchemaDocument {
   using Id = GrammarBuilder::Id;
   using RuleId = GrammarBuilder::RuleId;
 
-  // Keeps references to `json` and `root`.
-  SchemaReader(JsonText& json, const Value& root, std::string_view where)
-      : SchemaDocument(root, where), builder_(json.builder()), json_(json) {}
+  // Keeps references to `json`, `root` and `work`.
+  SchemaReader(JsonText& json, const Value& root, std::string_view where, SchemaWork& work)
+      : SchemaDocument(root, where, work), builder_(json.builder()), json_(json) {}
 
   // A schema that stands in the document at `path`, or was made of what does.
   Result<Id> read_part(const Value& schema, const Path& path);
@@ -36,6 +36,11 @@ class SchemaReader : private SchemaDocument {
     bool required = false;
   };
 
+  // Whether the builder takes more.
+  Status check_room(const Path& path) const {
+    const Status& status = builder_.status();
+    return status.ok() ? status : status.with_context(fmt::format("{}, {}", where_, path));
+  }
   Result<Id> read_schema(const Value& schema, const Path& path, std::size_t nesting);
   Result<Id> read_object(const Object& schema, const Path& path, std::size_t nesting);
   Result<Id> read_type(const Object& schema, std::string_view type, const Path& path,
@@ -44,8 +49,8 @@ class SchemaReader : private SchemaDocument {
   Result<Id> read_reference(const Object& schema, const Value& ref, const Path& path,
                             std::size_t nesting);
   // A schema that is both; `part_path` is where `part` stands.
-  Result<Id> read_merged(const Object& base, const Value& part, const Path& part_path,
-                         const Path& path, std::size_t nesting);
+  Result<Id> read_merged(Object base, const Value& part, const Path& part_path, const Path& path,
+                         std::size_t nesting);
   Result<Id> read_all(const Object& schema, const Value& all, const Path& path,
                       std::size_t nesting);
   Result<Id> read_any(const Object& schema, const Value& any, std::string_view key,
@@ -78,7 +83,6 @@ class SchemaReader : private SchemaDocument {
   JsonText& json_;
   std::map<std::string, RuleId> references_;
   std::vector<std::pair<std::string, RuleId>> pending_;
-  std::size_t schemas_ = 0;
 };
 
 }  // namespace strata

@@ -12,6 +12,8 @@ using boost::json::object;
 using boost::json::value;
 using Id = GrammarBuilder::Id;
 
+constexpr std::size_t kPatternBytes = 64;  // that are looked up in one step
+
 }  // namespace
 
 Result<std::uint32_t> SchemaReader::count(const object& schema, std::string_view key,
@@ -122,9 +124,16 @@ Result<Id> SchemaReader::read_string(const object& schema, const std::string& pa
     if (regex.empty())
       return no_support(key_path, fmt::format("the format {}", given.get_string()));
   }
+  STRATA_TRY(spend(regex.size() / kPatternBytes, path));
+  const std::string name = fmt::format("{}-{} {}", limits.min, limits.max, regex);
+  auto& patterns = json_.known_patterns();
+  if (const auto known = patterns.find(name); known != patterns.end()) return known->second;
+  STRATA_TRY(spend(regex.size(), path));
   Result<Id> out = add_json_pattern(json_, regex, limits);
   if (!out.ok()) return out.status().with_context(fmt::format("{}, {}", where_, key_path));
-  return out;
+  const RuleId rule = builder_.add_rule(fmt::format("{}, {}", where_, key_path));
+  builder_.define(rule, *out);
+  return patterns[name] = builder_.rule(rule);
 }
 
 Result<Id> SchemaReader::read_array(const object& schema, const Path& path, std::size_t nesting) {

@@ -12,6 +12,7 @@
 #include "serve/json_response.h"
 #include "serve/openai_writer.h"
 #include "serve/service.h"
+#include "serve/tool_schemas.h"
 
 namespace strata::serve {
 namespace {
@@ -201,6 +202,7 @@ Answer<json::object> apply_template(const Service& service, const ServedModel& m
   Generation generation;
   if (fields.value("messages") == nullptr) return fields.wrong("messages", "is missing");
   STRATA_CHECK(take_messages(fields, generation));
+  STRATA_CHECK(check_tool_schemas(fields));
   STRATA_CHECK(take_tools(fields, generation));
   STRATA_ASSIGN(const json::object* more, fields.object("chat_template_kwargs"));
   if (more != nullptr) generation.template_inputs = *more;

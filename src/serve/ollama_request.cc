@@ -5,6 +5,7 @@
 
 #include "serve/body.h"
 #include "serve/chat_fields.h"
+#include "serve/tool_schemas.h"
 
 namespace strata::serve {
 namespace {
@@ -148,6 +149,7 @@ Answer<OllamaRequest> read_ollama_chat(std::string_view body) {
   const bool none = messages == nullptr || (messages->is_array() && messages->get_array().empty());
   out.load_only = none;
   if (!none) STRATA_CHECK(take_messages(fields, generation));
+  STRATA_CHECK(check_tool_schemas(fields));
   STRATA_CHECK(take_tools(fields, generation));
   STRATA_CHECK(fields.refuse({"template"}));
   add_warnings(fields, generation);

@@ -11,6 +11,7 @@
 #include "base/printable.h"
 #include "serve/body.h"
 #include "serve/chat_fields.h"
+#include "serve/tool_schemas.h"
 
 namespace strata::serve {
 namespace {
@@ -294,6 +295,7 @@ std::optional<Refusal> read_tool_choice(Fields& fields, Generation& generation) 
 }
 
 std::optional<Refusal> read_tools_of(Fields& fields, Generation& generation) {
+  STRATA_CHECK(check_tool_schemas(fields));
   STRATA_CHECK(take_tools(fields, generation));
   STRATA_ASSIGN(const auto parallel, fields.boolean("parallel_tool_calls"));
   generation.parallel_tools = parallel.value_or(true);

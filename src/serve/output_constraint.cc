@@ -45,26 +45,27 @@ std::string Wanted::key() const {
 std::vector<std::string> notes_of(const ToolGrammar& tools) {
   std::vector<std::string> out;
   if (!tools.tagged) return out;
+  SchemaWork work;
   for (const ToolGrammar::Call& call : tools.calls)
-    if (const auto tool = tagged_tool(call.name, call.schema); tool.ok())
+    if (const auto tool = tagged_tool(call.name, call.schema, work); tool.ok())
       out.insert(out.end(), tool->notes.begin(), tool->notes.end());
   return out;
 }
 
-Result<Id> add_call(JsonText& text, const ToolGrammar::Call& call, bool tagged) {
+Result<Id> add_call(JsonText& text, const ToolGrammar::Call& call, bool tagged, SchemaWork& work) {
   GrammarBuilder& builder = text.builder();
-  STRATA_ASSIGN(const Id arguments,
-                tagged
-                    ? add_tagged_arguments(text, call.name, call.schema)
-                    : add_json_objects(text, call.schema, fmt::format("the tool {}", call.name)));
+  const std::string where = fmt::format("the tool {}", call.name);
+  STRATA_ASSIGN(const Id arguments, tagged
+                                        ? add_tagged_arguments(text, call.name, call.schema, work)
+                                        : add_json_objects(text, call.schema, where, work));
   return builder.sequence({builder.literal(call.begin), arguments, builder.literal(call.end)});
 }
 
-Result<Id> add_calls(JsonText& text, const ToolGrammar& tools) {
+Result<Id> add_calls(JsonText& text, const ToolGrammar& tools, SchemaWork& work) {
   GrammarBuilder& builder = text.builder();
   std::vector<Id> calls;
   for (const ToolGrammar::Call& call : tools.calls) {
-    STRATA_ASSIGN(const Id one, add_call(text, call, tools.tagged));
+    STRATA_ASSIGN(const Id one, add_call(text, call, tools.tagged, work));
     calls.push_back(one);
   }
   const Id any = builder.choice(std::move(calls));
@@ -73,17 +74,18 @@ Result<Id> add_calls(JsonText& text, const ToolGrammar& tools) {
   return builder.sequence({any, builder.repeat(more, 0, kUnbounded)});
 }
 
-Result<Id> add_format(JsonText& text, const OutputFormat& format) {
-  if (format.kind == Kind::kJsonSchema) return add_json_schema(text, format.schema, "the schema");
-  return add_json_schema(text, json::object{{"type", "object"}}, "the schema");
+Result<Id> add_format(JsonText& text, const OutputFormat& format, SchemaWork& work) {
+  if (format.kind != Kind::kJsonSchema) return text.object();
+  return add_json_schema(text, format.schema, "the schema", work);
 }
 
 Result<Id> add_body(JsonText& text, const Wanted& wanted) {
   GrammarBuilder& builder = text.builder();
-  if (!wanted.tools) return add_format(text, wanted.format);
-  STRATA_ASSIGN(const Id calls, add_calls(text, *wanted.tools));
+  SchemaWork work;
+  if (!wanted.tools) return add_format(text, wanted.format, work);
+  STRATA_ASSIGN(const Id calls, add_calls(text, *wanted.tools, work));
   if (wanted.format.kind == Kind::kText) return calls;
-  STRATA_ASSIGN(const Id format, add_format(text, wanted.format));
+  STRATA_ASSIGN(const Id format, add_format(text, wanted.format, work));
   return builder.choice({calls, format});
 }
 

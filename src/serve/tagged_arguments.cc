@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <set>
+#include <unordered_set>
 #include <utility>
 
 #include "base/printable.h"
@@ -16,6 +18,9 @@ namespace strata::serve {
 namespace {
 
 namespace json = boost::json;
+
+constexpr std::size_t kArgumentSteps = 8;  // of work, to plan the least argument
+constexpr std::size_t kKindSteps = 4;      // of a KindReader, that are one of work
 
 bool has_keyword_of(const json::object& schema, KeywordUse use) {
   return std::ranges::any_of(
@@ -38,7 +43,7 @@ json::array listed_values(const json::object& schema, const std::vector<std::str
     const bool typed = types.empty() || std::ranges::any_of(types, [&](const std::string& type) {
                          return is_of_type(each, type);
                        });
-    const bool in_list = listed == nullptr || !listed->is_array() ||
+    const bool in_list = constant == nullptr || listed == nullptr || !listed->is_array() ||
                          std::ranges::find(listed->get_array(), each) != listed->get_array().end();
     if (typed && in_list) kept.push_back(each);
   }
@@ -64,10 +69,11 @@ unsigned whole_kinds(const json::object& schema, const std::vector<std::string>&
 
 class ToolPlanner {
  public:
-  ToolPlanner(std::string_view name, const json::value& parameters)
+  // REQUIRES: `parameters` are an object.
+  ToolPlanner(std::string_view name, const json::value& parameters, SchemaWork& work)
       : name_(name),
-        parameters_(parameters),
-        document_(parameters, fmt::format("the tool {}", name)) {}
+        document_(parameters, fmt::format("the tool {}", name), work),
+        kinds_(parameters.get_object()) {}
 
   Result<TaggedTool> plan();
 
@@ -81,16 +87,16 @@ class ToolPlanner {
   // Returns whether calls are possible without what cannot be written.
   bool leave_out(std::string_view key, bool required, std::string_view why);
   void note(std::string text) {
-    if (std::ranges::find(out_.notes, text) == out_.notes.end())
-      out_.notes.push_back(std::move(text));
+    if (noted_.insert(text).second) out_.notes.push_back(std::move(text));
   }
   static std::string path_of(std::string_view key) {
     return fmt::format("#/properties/{}", escaped_step(key));
   }
 
   std::string name_;
-  const json::value& parameters_;
   SchemaDocument document_;
+  KindReader kinds_;
+  std::set<std::string> noted_;
   TaggedTool out_;
   std::string trouble_;  // why there is no call, if so
 };
@@ -124,13 +130,14 @@ Result<std::optional<TaggedArguments>> ToolPlanner::way(const json::object& sche
   for (const char* key : {"propertyNames", "minProperties", "maxProperties", "enum", "const"})
     if (find_key(schema, key) != nullptr)
       return document_.no_support(fmt::format("#/{}", key), "this keyword for all arguments");
-  STRATA_ASSIGN(std::vector<std::string> required, document_.required_names(schema, "#"));
+  STRATA_ASSIGN(const std::vector<std::string> required, document_.required_names(schema, "#"));
+  std::unordered_set<std::string_view> missing(required.begin(), required.end());
   TaggedArguments out;
   const json::value* const additional = find_key(schema, "additionalProperties");
   const bool closed = additional != nullptr && *additional == json::value(false);
   bool possible = true;
   const auto add = [&](std::string_view key, const json::value& content) -> Status {
-    const bool needed = std::erase(required, key) > 0;
+    const bool needed = missing.erase(key) > 0;
     out_.names.emplace_back(key);
     if (!is_tagged_key(key)) {
       possible = leave_out(key, needed, "the name") && possible;
@@ -150,8 +157,8 @@ Result<std::optional<TaggedArguments>> ToolPlanner::way(const json::object& sche
     for (const auto& [key, content] : properties->get_object()) STRATA_TRY(add(view(key), content));
   }
   const json::value any(true);
-  const std::vector<std::string> unnamed = required;
-  for (const std::string& key : unnamed) {
+  for (const std::string& key : required) {
+    if (!missing.contains(key)) continue;
     if (closed)
       return document_.wrong(
           "#/required", fmt::format("\"{}\" is not among the properties", printable(key, 100)));
@@ -170,8 +177,13 @@ Result<TaggedArgument> ToolPlanner::argument(std::optional<std::string_view> key
   TaggedArgument out;
   out.key = key.value_or("additionalProperties");
   out.path = key ? path_of(*key) : "#/additionalProperties";
-  const unsigned kinds = member_kinds(parameters_.get_object(), key);
-  if ((json_kinds(schema, parameters_.get_object()) & ~kinds) != 0)
+  const std::size_t steps = kinds_.steps();
+  const unsigned kinds = kinds_.member_kinds(key), own = kinds_.kinds(schema);
+  STRATA_TRY(document_.spend(kArgumentSteps + (kinds_.steps() - steps) / kKindSteps, out.path));
+  // Whoever reads a call has the same limit, and looks at no more.
+  if (kinds_.steps() > KindReader::kMostSteps / 2)
+    return resource_exhausted("the tool {}: there is too much to look through", name_);
+  if ((own & ~kinds) != 0)
     return document_.no_support(out.path, "an argument of other kinds elsewhere");
   if ((kinds & JsonKinds::kString) == 0) {
     out.schemas.push_back(schema);
@@ -237,8 +249,9 @@ void ToolPlanner::take_texts(const json::array& values, unsigned kinds, TaggedAr
 
 }  // namespace
 
-Result<TaggedTool> tagged_tool(std::string_view name, const json::value& parameters) {
-  return ToolPlanner(name, parameters).plan();
+Result<TaggedTool> tagged_tool(std::string_view name, const json::value& parameters,
+                               SchemaWork& work) {
+  return ToolPlanner(name, parameters, work).plan();
 }
 
 }  // namespace strata::serve

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "grammar/json_text.h"
+#include "grammar/schema_work.h"
 
 namespace strata::serve {
 
@@ -38,11 +39,14 @@ struct TaggedTool {
 };
 
 // What is read by ToolCallParser as values that `parameters` describes, but for the notes. An error
-// where the schema has what cannot be held, or where calls cannot be written so.
-Result<TaggedTool> tagged_tool(std::string_view name, const boost::json::value& parameters);
+// where the schema has what cannot be held, or where calls cannot be written so. REQUIRES:
+// `parameters` are an object.
+Result<TaggedTool> tagged_tool(std::string_view name, const boost::json::value& parameters,
+                               SchemaWork& work);
 
 // The text of the arguments.
 Result<GrammarBuilder::Id> add_tagged_arguments(JsonText& text, std::string_view name,
-                                                const boost::json::value& parameters);
+                                                const boost::json::value& parameters,
+                                                SchemaWork& work);
 
 }  // namespace strata::serve

@@ -19,10 +19,16 @@ using ::testing::IsEmpty;
 Result<Grammar> grammar_of(const json::value& parameters) {
   GrammarBuilder builder;
   JsonText text(builder);
-  STRATA_ASSIGN(const auto arguments, add_tagged_arguments(text, "f", parameters));
+  SchemaWork work;
+  STRATA_ASSIGN(const auto arguments, add_tagged_arguments(text, "f", parameters, work));
   const auto root = builder.add_rule("root");
   builder.define(root, arguments);
   return builder.compile(root);
+}
+
+Result<TaggedTool> planned(const json::value& parameters) {
+  SchemaWork work;
+  return tagged_tool("f", parameters, work);
 }
 
 // What calls of a tool with these parameters may be, and what is read of them.
@@ -182,10 +188,9 @@ TEST(TaggedArguments, MayHaveOtherNamesWhereTheSchemaSaysSo) {
 }
 
 TEST(TaggedArguments, WhatCannotBeWrittenIsLeftOutOrRefused) {
-  const auto planned = [](std::string_view properties, std::string_view required) {
-    return tagged_tool("f", json::parse(fmt::format(
-                                R"({{"type": "object", "properties": {{{}}}, "required": {}}})",
-                                properties, required)));
+  const auto plan = [](std::string_view properties, std::string_view required) {
+    return planned(json::parse(fmt::format(
+        R"({{"type": "object", "properties": {{{}}}, "required": {}}})", properties, required)));
   };
   const std::string number = R"("n": {"type": "integer"})";
   for (const char* const odd :
@@ -194,25 +199,25 @@ TEST(TaggedArguments, WhatCannotBeWrittenIsLeftOutOrRefused) {
         R"("x": {"$ref": "#/$defs/tag"})", R"("x": {"enum": ["</tool_call>"]})"}) {
     const std::string both = fmt::format("{}, {}", number, odd);
     const std::string name(json::parse(fmt::format("{{{}}}", odd)).get_object().begin()->key());
-    const auto optional = planned(odd == std::string_view(R"("x": {"$ref": "#/$defs/tag"})")
-                                      ? both + R"(}, "$defs": {"tag": {"enum": ["</parameter>"]})"
-                                      : both,
-                                  R"(["n"])");
+    const auto optional = plan(odd == std::string_view(R"("x": {"$ref": "#/$defs/tag"})")
+                                   ? both + R"(}, "$defs": {"tag": {"enum": ["</parameter>"]})"
+                                   : both,
+                               R"(["n"])");
     ASSERT_TRUE(optional.ok()) << optional.status().message();
     ASSERT_EQ(optional->ways.size(), 1u);
     EXPECT_EQ(optional->ways[0].named.size(), 1u) << odd;
     EXPECT_THAT(optional->notes, ::testing::Contains(HasSubstr("the tool f do without"))) << odd;
     if (odd == std::string_view(R"("x": {"$ref": "#/$defs/tag"})")) continue;
-    const auto required = planned(both, json::serialize(json::array{json::string(name)}));
+    const auto required = plan(both, json::serialize(json::array{json::string(name)}));
     ASSERT_FALSE(required.ok()) << odd;
     EXPECT_THAT(required.status().message(), HasSubstr("the tool f: ")) << odd;
   }
-  const auto some = planned(R"("x": {"enum": ["</parameter>", "y"]})", R"(["x"])");
+  const auto some = plan(R"("x": {"enum": ["</parameter>", "y"]})", R"(["x"])");
   ASSERT_TRUE(some.ok());
   EXPECT_THAT(some->notes, ElementsAre("calls of the tool f cannot give some values of x"));
-  EXPECT_THAT(planned(number, "[]")->notes, IsEmpty());
-  EXPECT_FALSE(tagged_tool("f", json::parse(R"({"type": "object", "minProperties": 1})")).ok());
-  EXPECT_FALSE(tagged_tool("f", json::parse(R"({"type": "string"})")).ok());
+  EXPECT_THAT(plan(number, "[]")->notes, IsEmpty());
+  EXPECT_FALSE(planned(json::parse(R"({"type": "object", "minProperties": 1})")).ok());
+  EXPECT_FALSE(planned(json::parse(R"({"type": "string"})")).ok());
 }
 
 TEST(TaggedArguments, SchemasThatReferToThemselvesEnd) {
@@ -222,7 +227,7 @@ TEST(TaggedArguments, SchemasThatReferToThemselvesEnd) {
         R"({"properties": {"a": {"$ref": "#/properties/a"}}})",
         R"({"properties": {"a": {"anyOf": [{"$ref": "#/properties/a"}, {"$ref": "#/properties/a"},
             {"type": "string"}]}}})"})
-    EXPECT_FALSE(tagged_tool("f", json::parse(schema)).ok()) << schema;
+    EXPECT_FALSE(planned(json::parse(schema)).ok()) << schema;
 }
 
 }  // namespace

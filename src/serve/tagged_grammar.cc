@@ -36,8 +36,10 @@ CharClass starts_of(unsigned kinds) {
 
 class TaggedWriter {
  public:
-  TaggedWriter(JsonText& text, std::string_view name, const json::value& parameters)
-      : builder_(text.builder()), reader_(text, parameters, fmt::format("the tool {}", name)) {}
+  TaggedWriter(JsonText& text, std::string_view name, const json::value& parameters,
+               SchemaWork& work)
+      : builder_(text.builder()),
+        reader_(text, parameters, fmt::format("the tool {}", name), work) {}
 
   Result<Id> add(const TaggedTool& tool);
 
@@ -57,6 +59,7 @@ Result<Id> TaggedWriter::add(const TaggedTool& tool) {
   for (const TaggedArguments& each : tool.ways) {
     std::vector<Id> parts;
     for (const TaggedArgument& named : each.named) {
+      STRATA_TRY(builder_.status());
       STRATA_ASSIGN(const Id one, argument(named));
       parts.push_back(named.required ? one : builder_.optional(one));
     }
@@ -117,9 +120,9 @@ Id TaggedWriter::free_text(unsigned no_json) {
 }  // namespace
 
 Result<Id> add_tagged_arguments(JsonText& text, std::string_view name,
-                                const json::value& parameters) {
-  STRATA_ASSIGN(const TaggedTool tool, tagged_tool(name, parameters));
-  return TaggedWriter(text, name, parameters).add(tool);
+                                const json::value& parameters, SchemaWork& work) {
+  STRATA_ASSIGN(const TaggedTool tool, tagged_tool(name, parameters, work));
+  return TaggedWriter(text, name, parameters, work).add(tool);
 }
 
 }  // namespace strata::serve

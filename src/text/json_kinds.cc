@@ -12,8 +12,7 @@ namespace {
 namespace json = boost::json;
 using Named = std::pair<std::string_view, unsigned>;
 
-constexpr int kMaxNesting = 16;          // of schemas that refer to others
-constexpr std::size_t kMaxSteps = 4096;  // of which there may be many at each level
+constexpr int kMaxNesting = 16;  // of schemas that refer to others
 
 constexpr auto kTypes = std::to_array<Named>({
     {"string", JsonKinds::kString},
@@ -74,29 +73,19 @@ template <typename Kind>
 unsigned any_of(const json::value& list, const Kind& kind) {
   unsigned kinds = 0;
   if (const json::array* items = list.if_array(); items != nullptr)
-    for (const json::value& item : *items) kinds |= kind(item);
+    for (const json::value& item : *items)
+      if ((kinds |= kind(item)) == JsonKinds::kAny) break;
   return kinds == 0 ? JsonKinds::kAny : kinds;
 }
 
-class KindReader {
- public:
-  explicit KindReader(const json::object& document) : document_(document) {}
+}  // namespace
 
-  unsigned kinds(const json::value& schema, int nesting) {
-    const json::object* fields = schema.if_object();
-    return fields == nullptr ? JsonKinds::kAny : kinds(*fields, nesting);
-  }
-  unsigned kinds(const json::object& fields, int nesting);
-  // 0: nothing is said of it. Without a key, what is said of members without a name.
-  unsigned member(const json::object& fields, std::optional<std::string_view> key, int nesting);
-
- private:
-  const json::object* target(const json::value& ref) const;
-  bool goes_too_far(int nesting) { return nesting == kMaxNesting || ++steps_ > kMaxSteps; }
-
-  const json::object& document_;
-  std::size_t steps_ = 0;
-};
+bool KindReader::may_go(int nesting, std::size_t parts) {
+  steps_ += std::min(1 + parts, kMostSteps + 1 - steps_);
+  if (nesting < kMaxNesting && steps_ <= kMostSteps) return true;
+  outermost_ = -1;
+  return false;
+}
 
 const json::object* KindReader::target(const json::value& ref) const {
   if (!ref.is_string() || !ref.get_string().starts_with('#')) return nullptr;
@@ -112,13 +101,37 @@ const json::object* KindReader::target(const json::value& ref) const {
   return found == nullptr ? nullptr : found->if_object();
 }
 
+unsigned KindReader::kinds(const json::value& schema, int nesting) {
+  const json::object* const fields = schema.if_object();
+  return fields == nullptr ? JsonKinds::kAny : kinds(*fields, nesting);
+}
+
 unsigned KindReader::kinds(const json::object& fields, int nesting) {
-  if (goes_too_far(nesting)) return JsonKinds::kAny;
+  if (const auto done = known_.find(&fields); done != known_.end()) return done->second;
+  if (const auto open = under_way_.find(&fields); open != under_way_.end()) {
+    outermost_ = std::min(outermost_, open->second);
+    return JsonKinds::kAny;
+  }
+  if (!may_go(nesting, fields.size())) return JsonKinds::kAny;
+  const int met_before = std::exchange(outermost_, kNone);
+  under_way_[&fields] = nesting;
+  const unsigned out = read(fields, nesting);
+  under_way_.erase(&fields);
+  if (outermost_ >= nesting) {
+    known_[&fields] = out;
+    outermost_ = kNone;
+  }
+  outermost_ = std::min(outermost_, met_before);
+  return out;
+}
+
+unsigned KindReader::read(const json::object& fields, int nesting) {
   const auto inner = [&](const json::value& item) { return kinds(item, nesting + 1); };
   unsigned out = JsonKinds::kAny, implied = 0;
   bool says = false;
   for (const auto& [key, value] : fields) {
     const std::string_view name(key);
+    if (value.is_array() && !may_go(nesting, value.get_array().size())) return JsonKinds::kAny;
     const bool one_of = name == "anyOf" || name == "oneOf";
     says = says || one_of || name == "type" || name == "enum" || name == "const" ||
            name == "allOf" || name == "$ref";
@@ -139,7 +152,7 @@ unsigned KindReader::kinds(const json::object& fields, int nesting) {
 
 unsigned KindReader::member(const json::object& fields, std::optional<std::string_view> key,
                             int nesting) {
-  if (goes_too_far(nesting)) return JsonKinds::kAny;
+  if (!may_go(nesting, 0)) return JsonKinds::kAny;
   unsigned out = 0;
   const auto both = [&](unsigned kinds) {
     if (kinds != 0) out = out == 0 ? kinds : out & kinds;
@@ -162,7 +175,7 @@ unsigned KindReader::member(const json::object& fields, std::optional<std::strin
   if (const json::value* all = fields.if_contains("allOf"); all != nullptr && all->is_array())
     for (const json::value& part : all->get_array()) both(inner(part));
   for (const char* name : {"anyOf", "oneOf"}) {
-    const json::value* list = fields.if_contains(name);
+    const json::value* const list = fields.if_contains(name);
     if (list == nullptr || !list->is_array()) continue;
     unsigned any = 0;
     for (const json::value& part : list->get_array()) any |= inner(part);
@@ -171,15 +184,11 @@ unsigned KindReader::member(const json::object& fields, std::optional<std::strin
   return out;
 }
 
-}  // namespace
+unsigned KindReader::kinds(const json::value& schema) { return kinds(schema, 0); }
 
-unsigned json_kinds(const json::value& schema, const json::object& document) {
-  return KindReader(document).kinds(schema, 0);
-}
-
-unsigned member_kinds(const json::object& document, std::optional<std::string_view> key) {
-  unsigned kinds = key ? KindReader(document).member(document, key, 0) : 0;
-  if (kinds == 0) kinds = KindReader(document).member(document, std::nullopt, 0);
+unsigned KindReader::member_kinds(std::optional<std::string_view> key) {
+  unsigned kinds = key ? member(document_, key, 0) : 0;
+  if (kinds == 0) kinds = member(document_, std::nullopt, 0);
   return kinds == 0 ? JsonKinds::kAny : kinds;
 }
 

@@ -38,6 +38,7 @@ class TaggedCall final : public CallReader {
   std::string tag_;    // what has come of a tag
   std::string label_;  // of a name or key
   bool has_arguments_ = false;
+  std::optional<KindReader> reader_;  // of the tool's parameters, if it is one of `tools_`
   unsigned kinds_ = JsonKinds::kAny;  // of the value that is being read
   bool at_value_start_ = false;
   std::string value_;  // unless it streams
@@ -87,6 +88,8 @@ TaggedCall::Step TaggedCall::label(char byte) {
 bool TaggedCall::end_name() {
   if (label_.empty()) return false;
   name_ = label_;
+  if (const auto tool = std::ranges::find(tools_, name_, &Tool::name); tool != tools_.end())
+    reader_.emplace(tool->parameters);
   arguments_ = "{";
   state_ = State::kBody;
   return true;
@@ -95,8 +98,7 @@ bool TaggedCall::end_name() {
 // A key may come again, as in JSON.
 bool TaggedCall::end_key() {
   if (label_.empty()) return false;
-  const auto tool = std::ranges::find(tools_, name_, &Tool::name);
-  kinds_ = tool == tools_.end() ? JsonKinds::kAny : member_kinds(tool->parameters, label_);
+  kinds_ = reader_ ? reader_->member_kinds(label_) : JsonKinds::kAny;
   if (std::exchange(has_arguments_, true)) arguments_ += ", ";
   arguments_ += json_quoted(label_) + ": ";
   if (kinds_ == JsonKinds::kString) arguments_ += '"';
