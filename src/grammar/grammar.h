@@ -53,6 +53,8 @@ class GrammarBuilder {
   RuleId add_rule(std::string name);
   void define(RuleId rule, Id expression);
   Id rule(RuleId rule);
+  // The rule must match some text, even where the rest of the grammar does without it.
+  void require(RuleId rule) { required_.push_back(rule); }
   void rename(RuleId rule, std::string name) { rules_[rule].name = std::move(name); }
   const std::string& rule_name(RuleId rule) const { return rules_[rule].name; }
   std::size_t nesting_of(Id expression) const { return expressions_[expression].nesting; }
@@ -60,8 +62,9 @@ class GrammarBuilder {
   // Of all that has been added, in parts of expressions, which take about as much memory each.
   std::size_t size() const { return size_; }
 
-  // Fails where `root` matches no text at all, where a rule could begin with itself, and where a
-  // limit is exceeded; the message names the rule. REQUIRES: every rule in use is defined.
+  // Fails where `root` or a required rule matches no text at all, where a rule could begin with
+  // itself, and where a limit is exceeded; the message names the rule. REQUIRES: every rule in use
+  // is defined.
   Result<Grammar> compile(RuleId root);
 
  private:
@@ -92,6 +95,7 @@ class GrammarBuilder {
   std::string bytes_;
   std::vector<CharClass> classes_;
   std::vector<Rule> rules_;
+  std::vector<RuleId> required_;
   std::size_t size_ = 0;
   Status status_;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <map>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -148,42 +147,9 @@ Result<Id> SchemaReader::read_any(const object& schema, const value& any, std::s
   return builder_.choice(std::move(ways));
 }
 
-Result<Id> SchemaReader::read_constants(const object& schema, const std::string& path) {
-  for (const auto& [key, ignored] : schema) {
-    const KeywordUse use = use_of_keyword(view(key));
-    if (use != KeywordUse::kAnnotation && use != KeywordUse::kAny)
-      return no_support(path + "/" + escaped_step(view(key)), "this keyword beside enum or const");
-  }
-  std::vector<std::string> types;
-  if (find_key(schema, "type") != nullptr) {
-    STRATA_ASSIGN(types, types_of(schema, path));
-  }
-  const value* const listed = find_key(schema, "enum");
-  const value* const constant = find_key(schema, "const");
-  if (listed != nullptr && !listed->is_array()) return wrong(path + "/enum", "expected a list");
-  const std::span<const value> values =
-      constant != nullptr ? std::span(constant, 1) : std::span(listed->get_array());
-  std::vector<Id> ways;
-  for (const value& v : values) {
-    STRATA_TRY(check_room(path));
-    if (!is_finite(v)) return wrong(path, "a number is too large");
-    const bool typed = types.empty() || std::ranges::any_of(types, [&](const std::string& type) {
-                         return is_of_type(v, type);
-                       });
-    const bool in_list = constant == nullptr || listed == nullptr ||
-                         std::ranges::find(listed->get_array(), v) != listed->get_array().end();
-    if (typed && in_list) ways.push_back(json_.constant(v));
-  }
-  if (ways.empty() && constant == nullptr)
-    return wrong(path + "/enum", values.empty() ? "the list is empty, so that no value fits"
-                                                : "no value of the list is of the type");
-  if (ways.empty()) return wrong(path + "/const", "the value is not what the schema allows");
-  return builder_.choice(std::move(ways));
-}
-
 Result<Id> add_json_schema(JsonText& json, const value& schema, std::string_view where,
-                           SchemaWork& work) {
-  return SchemaReader(json, schema, where, work).read_part(schema, "#");
+                           SchemaWork& work, SchemaNotes* notes) {
+  return SchemaReader(json, schema, where, work, notes).read_part(schema, "#");
 }
 
 Result<Id> add_json_schema(JsonText& json, const value& schema, std::string_view where) {
@@ -192,8 +158,8 @@ Result<Id> add_json_schema(JsonText& json, const value& schema, std::string_view
 }
 
 Result<Id> add_json_objects(JsonText& json, const value& schema, std::string_view where,
-                            SchemaWork& work) {
-  return SchemaReader(json, schema, where, work).read_objects();
+                            SchemaWork& work, SchemaNotes* notes) {
+  return SchemaReader(json, schema, where, work, notes).read_objects();
 }
 
 Result<Grammar> json_schema_grammar(const value& schema) {

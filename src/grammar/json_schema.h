@@ -18,20 +18,25 @@ namespace strata {
 //   - a schema without `type` is for the types that its keywords speak of, or for any;
 //   - oneOf is read as anyOf;
 //   - numbers with a bound are decimals without an exponent;
-//   - of `format`, the names of pattern_of_format are kept.
+//   - of `format`, the names of pattern_of_format and, for integers, those of sizes are kept.
 // Read are type, enum, const, $ref into the same schema, allOf (as one schema, where that is
-// possible), anyOf, oneOf, and the keywords of objects, arrays, strings and numbers but multipleOf,
-// uniqueItems, contains, patternProperties and those that depend on other members. A keyword that
-// constrains and is not read is kUnsupported, a wrong one kInvalidArgument; both name its place,
-// `where` and a JSON pointer. Annotations and unknown keywords change nothing.
+// possible), anyOf, oneOf, and the keywords of objects, arrays, strings and numbers but contains
+// and those that depend on other members. A keyword that constrains and is not read is
+// kUnsupported, a wrong one kInvalidArgument; both name its place, `where` and a JSON pointer. What
+// is read but cannot always be held (uniqueItems, multipleOf, other formats, patterns with more
+// than grammars can say, several of these and lengths for one string) is left out with a note in
+// `notes`, or without those kUnsupported too. Annotations, unknown keywords and those that are null
+// change nothing.
 Result<GrammarBuilder::Id> add_json_schema(JsonText& json, const boost::json::value& schema,
-                                           std::string_view where, SchemaWork& work);
+                                           std::string_view where, SchemaWork& work,
+                                           SchemaNotes* notes = nullptr);
 Result<GrammarBuilder::Id> add_json_schema(JsonText& json, const boost::json::value& schema,
                                            std::string_view where = "the schema");
 
 // The objects among the values that `schema` describes. An error where there are none.
 Result<GrammarBuilder::Id> add_json_objects(JsonText& json, const boost::json::value& schema,
-                                            std::string_view where, SchemaWork& work);
+                                            std::string_view where, SchemaWork& work,
+                                            SchemaNotes* notes = nullptr);
 
 // Answers that are a value by the schema, or any object.
 Result<Grammar> json_schema_grammar(const boost::json::value& schema);

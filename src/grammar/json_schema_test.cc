@@ -226,7 +226,7 @@ TEST(JsonSchema, PartsOfAllOfAreOneSchema) {
   expect_texts(R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"null"}},
                    "anyOf":[{"required":["a"]},{"required":["b"]}]})",
                {R"({"a":1})", R"({"b":null})", R"({"a":1,"b":null})"}, {"{}"});
-  expect_refusal(R"({"allOf":[{"pattern":"a"},{"pattern":"b"}]})", "#/allOf/1: pattern");
+  expect_refusal(R"({"allOf":[{"pattern":"a"},{"pattern":"b"}]})", "#/pattern: pattern together");
   expect_refusal(R"({"allOf":[{"properties":{"x":{}},"additionalProperties":false},
                      {"properties":{"y":{}}}]})",
                  "additionalProperties");
@@ -255,8 +255,8 @@ TEST(JsonSchema, WhatIsNoSchemaIsRefusedWithItsPlace) {
 TEST(JsonSchema, KeywordsThatConstrainAreNeverIgnored) {
   for (const char* keyword :
        {R"("not":{})", R"("if":{})", R"("multipleOf":3)", R"("contains":{})",
-        R"("patternProperties":{})", R"("dependentRequired":{})", R"("uniqueItems":true)",
-        R"("unevaluatedProperties":false,"additionalProperties":true)"})
+        R"("patternProperties":{"a":{},"b":{}})", R"("dependentRequired":{})",
+        R"("uniqueItems":true)", R"("unevaluatedProperties":false,"additionalProperties":true)"})
     expect_refusal(fmt::format(R"({{"properties":{{"a":{{{}}}}}}})", keyword), "#/properties/a/");
   expect_refusal(R"({"type":"string","pattern":"^a*b*$","maxLength":5})", "changing length");
   expect_texts(R"({"title":"t","description":"d","default":1,"examples":[2],"$schema":"s",

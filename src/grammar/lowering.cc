@@ -313,9 +313,11 @@ Result<Grammar> GrammarCompiler::compile(RuleId root) {
   nullable_ = holds(Property::kNullable);
   STRATA_TRY(refuse_left_recursion());
   productive_ = holds(Property::kProductive);
-  if (!productive_[builder_.rules_[root].expression])
-    return invalid_argument("{} matches no text: it allows nothing, or never comes to an end",
-                            builder_.rules_[endless_rule(root)].name);
+  builder_.require(root);
+  for (const RuleId rule : builder_.required_)
+    if (!productive_[builder_.rules_[rule].expression])
+      return invalid_argument("{} matches no text: it allows nothing, or never comes to an end",
+                              builder_.rules_[endless_rule(rule)].name);
   choose_inlined();
   STRATA_ASSIGN(Automaton automaton, Lowering(*this).lower_rules(root));
   auto grammar = std::make_shared<const Automaton>(std::move(automaton));

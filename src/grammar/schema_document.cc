@@ -71,6 +71,14 @@ Status SchemaDocument::spend(std::size_t steps, const std::string& path) const {
   return status.ok() ? status : status.with_context(fmt::format("{}, {}", where_, path));
 }
 
+Status SchemaDocument::leave_out(const std::string& path, std::string_view keyword,
+                                 std::string_view why) const {
+  const std::string place = fmt::format("{}, {}/{}", where_, path, keyword);
+  if (notes_ == nullptr || notes_->strict()) return unsupported("{}: {}", place, why);
+  notes_->add(fmt::format("{}: answers are not held to this, as {}", place, why));
+  return {};
+}
+
 Result<const value*> SchemaDocument::resolve(std::string_view pointer,
                                              const std::string& path) const {
   const value* at = &root_;
@@ -178,8 +186,8 @@ Result<std::vector<std::string>> SchemaDocument::types_of(const object& schema,
                                                                 {KeywordUse::kString, "string"},
                                                                 {KeywordUse::kNumber, "number"}};
   unsigned used = 0;
-  for (const auto& member : schema)
-    used |= 1u << static_cast<unsigned>(use_of_keyword(view(member.key())));
+  for (const auto& [key, each] : schema)
+    if (!is_absent(view(key), each)) used |= 1u << static_cast<unsigned>(use_of_keyword(view(key)));
   for (const auto& [use, type] : kTypes)
     if ((used & 1u << static_cast<unsigned>(use)) != 0) types.emplace_back(type);
   return types;
@@ -187,6 +195,7 @@ Result<std::vector<std::string>> SchemaDocument::types_of(const object& schema,
 
 Status SchemaDocument::check_keywords(const object& schema, const std::string& path) const {
   for (const auto& [key, keyword_value] : schema) {
+    if (is_absent(view(key), keyword_value)) continue;
     const bool off = keyword_value.is_bool() && !keyword_value.get_bool();
     const bool harmless = view(key) == "unevaluatedProperties" && off &&
                           find_key(schema, "additionalProperties") == nullptr;

@@ -21,9 +21,11 @@ class SchemaDocument {
   static constexpr std::size_t kMostNesting = 64;
   static constexpr std::size_t kMostAlternatives = 256;
 
-  // Keeps references to `root` and `work`. Errors begin with `where`.
-  SchemaDocument(const Value& root, std::string_view where, SchemaWork& work)
-      : root_(root), where_(where), work_(work) {}
+  // Keeps references to `root`, `work` and `notes`. Errors begin with `where`. Without `notes`,
+  // what could be left out with a note is an error.
+  SchemaDocument(const Value& root, std::string_view where, SchemaWork& work,
+                 SchemaNotes* notes = nullptr)
+      : root_(root), where_(where), work_(work), notes_(notes) {}
 
   // Schemas without $ref, allOf, anyOf and oneOf at their top, which together describe what
   // `schema`, a part of the document, does. Those that clearly describe nothing are left out.
@@ -41,6 +43,9 @@ class SchemaDocument {
   Status spend(std::size_t steps, const Path& path) const;
   Status wrong(const Path& path, std::string_view what) const;
   Status no_support(const Path& path, std::string_view what) const;
+  // For a keyword of the schema at `path` that is not held: a note, or where there are none, `why`
+  // as an error.
+  Status leave_out(const Path& path, std::string_view keyword, std::string_view why) const;
 
  protected:
   Result<const Value*> resolve(std::string_view pointer, const Path& path) const;
@@ -51,6 +56,8 @@ class SchemaDocument {
 
   const Value& root_;
   std::string where_;
+  SchemaWork& work_;
+  SchemaNotes* notes_;
 
  private:
   Result<Object> joined(Object a, const Object& b, const Path& path);
@@ -58,8 +65,6 @@ class SchemaDocument {
                  std::vector<Object>& out);
   Status collect_any(const Object& schema, std::string_view key, const Path& path,
                      std::size_t nesting, std::vector<Object>& out);
-
-  SchemaWork& work_;
 };
 
 }  // namespace strata

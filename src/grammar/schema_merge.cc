@@ -44,11 +44,11 @@ constexpr auto kKeywords = std::to_array<std::pair<std::string_view, KeywordUse>
     {"minLength", KeywordUse::kString},
     {"minProperties", KeywordUse::kObject},
     {"minimum", KeywordUse::kNumber},
-    {"multipleOf", KeywordUse::kUnsupported},
+    {"multipleOf", KeywordUse::kNumber},
     {"not", KeywordUse::kUnsupported},
     {"oneOf", KeywordUse::kAny},
     {"pattern", KeywordUse::kString},
-    {"patternProperties", KeywordUse::kUnsupported},
+    {"patternProperties", KeywordUse::kObject},
     {"prefixItems", KeywordUse::kArray},
     {"properties", KeywordUse::kObject},
     {"propertyNames", KeywordUse::kObject},
@@ -130,6 +130,20 @@ bool closes(const object& a, const object& b) {
   });
 }
 
+// Of a keyword whose values cannot be joined: {"allOf": [..]}, for one who reads them one by one.
+value all_of(const value& a, const value& b) {
+  array out;
+  for (const value* const each : {&a, &b}) {
+    const object* const several = each->if_object();
+    const value* const list = several == nullptr ? nullptr : find_key(*several, "allOf");
+    if (list != nullptr && list->is_array())
+      out.insert(out.end(), list->get_array().begin(), list->get_array().end());
+    else
+      out.push_back(*each);
+  }
+  return object{{"allOf", std::move(out)}};
+}
+
 // The value of a keyword that both schemas have, differently. Null: no support.
 value both(std::string_view key, const value& a, const value& b) {
   if (key == "type") return common_types(a, b);
@@ -141,6 +155,8 @@ value both(std::string_view key, const value& a, const value& b) {
   }
   if (key.starts_with("min") || key == "exclusiveMinimum") return less(a, b) ? b : a;
   if (key.starts_with("max") || key == "exclusiveMaximum") return less(a, b) ? a : b;
+  if (key == "pattern" || key == "format" || key == "multipleOf") return all_of(a, b);
+  if (key == "uniqueItems") return a == value(true) || b == value(true);
   if (key == "additionalProperties" && (a == value(true) || b == value(true)))
     return a == value(true) ? b : a;
   if (key == "additionalProperties" && (a == value(false) || b == value(false))) return false;
@@ -191,8 +207,17 @@ KeywordUse use_of_keyword(std::string_view keyword) {
 bool constrains(const object& schema, std::string_view but) {
   return std::ranges::any_of(schema, [&](const auto& member) {
     const std::string_view key = view(member.key());
-    return key != but && use_of_keyword(key) != KeywordUse::kAnnotation;
+    return key != but && use_of_keyword(key) != KeywordUse::kAnnotation &&
+           !is_absent(key, member.value());
   });
+}
+
+array values_of(const object& schema, std::string_view key) {
+  const value* const given = find_key(schema, key);
+  if (given == nullptr) return {};
+  const object* const several = given->if_object();
+  const value* const list = several == nullptr ? nullptr : find_key(*several, "allOf");
+  return list != nullptr && list->is_array() ? list->get_array() : array{*given};
 }
 
 Result<object> merged_schema(object a, const object& b) {
@@ -201,7 +226,8 @@ Result<object> merged_schema(object a, const object& b) {
         "additionalProperties, where another part of allOf or anyOf describes more properties");
   for (const auto& [key, theirs] : b) {
     value* const ours = a.if_contains(key);
-    if (ours == nullptr) {
+    if (is_absent(view(key), theirs)) continue;
+    if (ours == nullptr || is_absent(view(key), *ours)) {
       a[key] = theirs;
       continue;
     }

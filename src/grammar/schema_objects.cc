@@ -31,9 +31,10 @@ Result<Id> SchemaReader::read_members(const object& schema, const Path& path, st
     return wrong(path + "/properties", "expected an object of schemas");
   const bool named = properties != nullptr && !properties->get_object().empty();
   if (!named && required.empty()) return read_map(schema, path, nesting);
-  for (const char* key : {"propertyNames", "minProperties", "maxProperties"})
+  for (const char* key : {"propertyNames", "patternProperties", "minProperties", "maxProperties"})
     if (find_key(schema, key) != nullptr)
-      return no_support(path + "/" + key, "this keyword beside properties or required");
+      STRATA_TRY(leave_out(path, key,
+                           fmt::format("{} beside properties or required is not supported", key)));
   std::vector<Member> members;
   std::unordered_set<std::string_view> missing(required.begin(), required.end());
   const auto add = [&](std::string_view name, Id content) {
@@ -100,6 +101,29 @@ Id SchemaReader::members_in_order(const std::vector<Member>& members, std::optio
       {builder_.literal("{"), json_.space(), builder_.choice(std::move(ways))});
 }
 
+// Members whose names match one of `patternProperties`, and no others.
+Result<std::optional<Id>> SchemaReader::read_named_by_pattern(const object& schema,
+                                                              const Path& path,
+                                                              std::size_t nesting) {
+  const std::string key = "patternProperties";
+  const value* const given = find_key(schema, key);
+  if (given == nullptr) return std::optional<Id>();
+  if (!given->is_object()) return wrong(path + "/" + key, "expected an object of schemas");
+  const object& patterns = given->get_object();
+  if (patterns.empty()) return std::optional<Id>();
+  // A name may match several, and would need a value for all.
+  if (patterns.size() > 1 || find_key(schema, "propertyNames") != nullptr) {
+    STRATA_TRY(leave_out(path, key, "more than one pattern for names is not supported"));
+    return std::optional<Id>();
+  }
+  const auto& [pattern, content] = *patterns.begin();
+  const Path place = fmt::format("{}/{}/{}", path, key, escaped_step(view(pattern)));
+  STRATA_ASSIGN(const std::optional<Id> name, read_pattern(view(pattern), {}, key, path));
+  STRATA_ASSIGN(const Id value, read_schema(content, place, nesting + 1));
+  if (!name) return std::optional<Id>();
+  return std::optional(json_.member(*name, value));
+}
+
 // An object without members of known names.
 Result<Id> SchemaReader::read_map(const object& schema, const Path& path, std::size_t nesting) {
   STRATA_ASSIGN(const std::uint32_t min, count(schema, "minProperties", 0, path));
@@ -107,9 +131,10 @@ Result<Id> SchemaReader::read_map(const object& schema, const Path& path, std::s
   if (min > max) return wrong(path, "minProperties is above maxProperties");
   // Nothing keeps a free name from coming twice.
   if (min > 1) return no_support(path + "/minProperties", "more than 1 here");
-  STRATA_ASSIGN(const std::optional<Id> content, read_additional(schema, true, path, nesting));
+  STRATA_ASSIGN(std::optional<Id> content, read_additional(schema, true, path, nesting));
   const value* const names = find_key(schema, "propertyNames");
-  const bool any = min == 0 && max == kUnbounded && names == nullptr;
+  STRATA_ASSIGN(const std::optional<Id> patterned, read_named_by_pattern(schema, path, nesting));
+  const bool any = min == 0 && max == kUnbounded && names == nullptr && !patterned;
   if (any && find_key(schema, "additionalProperties") == nullptr) return json_.object();
   Id key = json_.string();
   if (names != nullptr) {
@@ -121,8 +146,8 @@ Result<Id> SchemaReader::read_map(const object& schema, const Path& path, std::s
   std::vector<Id> ways;
   const Id close = builder_.literal("}");
   if (min == 0) ways.push_back(close);
-  if (content && max > 0) {
-    const Id member = json_.member(key, *content);
+  if ((content || patterned) && max > 0) {
+    const Id member = patterned ? *patterned : json_.member(key, *content);
     const Id more = builder_.repeat(builder_.sequence({json_.comma(), member}),
                                     min - std::min(min, 1u), max == kUnbounded ? max : max - 1);
     ways.push_back(builder_.sequence({member, more, json_.space(), close}));

@@ -1,7 +1,10 @@
 // Values of one type.
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
+#include "base/printable.h"
 #include "grammar/json_pattern.h"
 #include "grammar/schema_reader.h"
 
@@ -13,6 +16,31 @@ using boost::json::value;
 using Id = GrammarBuilder::Id;
 
 constexpr std::size_t kPatternBytes = 64;  // that are looked up in one step
+constexpr double kPast64Bits = 0x1p63;
+
+// Formats of integers, as OpenAPI and others have them.
+struct Size {
+  std::string_view name;
+  std::int64_t least = 0;
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+};
+constexpr Size kSizes[] = {
+    {"int8", -0x80, 0x7f},
+    {"int16", -0x8000, 0x7fff},
+    {"int32", -0x8000'0000LL, 0x7fff'ffff},
+    {"int64", std::numeric_limits<std::int64_t>::min()},
+    {"uint8", 0, 0xff},
+    {"uint16", 0, 0xffff},
+    {"uint32", 0, 0xffff'ffff},
+    {"uint64"},
+};
+
+const Size* size_named(const value& name) {
+  const auto* const found = std::ranges::find_if(kSizes, [&](const Size& size) {
+    return name.is_string() && view(name.get_string()) == size.name;
+  });
+  return found == std::end(kSizes) ? nullptr : found;
+}
 
 }  // namespace
 
@@ -48,7 +76,48 @@ Result<std::optional<JsonBound>> SchemaReader::bound(const object& schema, std::
   return out;
 }
 
+std::vector<std::pair<std::int64_t, std::int64_t>> SchemaReader::sizes_of(const object& schema) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> out;
+  for (const value& name : values_of(schema, "format"))
+    if (const Size* const size = size_named(name)) out.emplace_back(size->least, size->most);
+  return out;
+}
+
+// A format of texts says nothing of numbers.
+Status SchemaReader::check_number_format(const object& schema, const std::string& path) const {
+  for (const value& name : values_of(schema, "format")) {
+    if (!name.is_string()) return wrong(path + "/format", "expected a string");
+    const std::string_view text = view(name.get_string());
+    if (size_named(name) == nullptr && text != "float" && text != "double" && !text.empty() &&
+        pattern_of_format(text).empty())
+      STRATA_TRY(leave_out(path, "format",
+                           fmt::format("the format {} is not supported", printable(text, 100))));
+  }
+  return {};
+}
+
+// What whole numbers cannot be held to, or others.
+Status SchemaReader::check_multiples(const object& schema, bool whole,
+                                     const std::string& path) const {
+  for (const value& unit : values_of(schema, "multipleOf")) {
+    if (!unit.is_number() || !is_finite(unit) || unit.to_number<double>() <= 0)
+      return wrong(path + "/multipleOf", "expected a number above 0");
+    const double inverse = 1 / unit.to_number<double>();
+    if (whole && std::trunc(inverse) == inverse) continue;
+    STRATA_TRY(
+        leave_out(path, "multipleOf", "multiples of other numbers than 1 are not supported"));
+  }
+  return {};
+}
+
 Result<Id> SchemaReader::read_number(const object& schema, const std::string& path) {
+  const boost::json::array units = values_of(schema, "multipleOf");
+  const bool whole = std::ranges::any_of(units, [](const value& unit) {
+    return unit.is_number() && unit.to_number<double>() >= 1 && is_of_type(unit, "integer");
+  });
+  if (whole) return read_integer(schema, path);
+  STRATA_TRY(check_multiples(schema, false, path));
+  STRATA_TRY(check_number_format(schema, path));
   STRATA_ASSIGN(const auto min, bound(schema, "minimum", "exclusiveMinimum", 1, path));
   STRATA_ASSIGN(const auto max, bound(schema, "maximum", "exclusiveMaximum", -1, path));
   if (!min && !max) return json_.number();
@@ -61,16 +130,23 @@ Result<Id> SchemaReader::read_number(const object& schema, const std::string& pa
 }
 
 Result<Id> SchemaReader::read_integer(const object& schema, const std::string& path) {
-  STRATA_ASSIGN(const auto min, integer_bound(schema, 1, path));
-  STRATA_ASSIGN(const auto max, integer_bound(schema, -1, path));
+  STRATA_TRY(check_multiples(schema, true, path));
+  STRATA_ASSIGN(auto min, integer_bound(schema, 1, path));
+  STRATA_ASSIGN(auto max, integer_bound(schema, -1, path));
+  STRATA_TRY(check_number_format(schema, path));
+  for (const auto& [least, most] : sizes_of(schema)) {
+    min = std::max(min.value_or(least), least);
+    max = std::min(max.value_or(most), most);
+  }
   if (!min && !max) return json_.integer();
   if (min && max && *min > *max) return wrong(path, "no integer lies between the bounds");
   return json_.integer_between(min, max);
 }
 
+// Beyond 64 bits, where a bound leaves a side open, that is closed by what fits.
 Result<std::optional<std::int64_t>> SchemaReader::integer_bound(const object& schema, int side,
                                                                 const std::string& path) const {
-  constexpr double kMost = 9e18;
+  using Limits = std::numeric_limits<std::int64_t>;
   std::optional<std::int64_t> out;
   const std::string_view keys[] = {side > 0 ? "minimum" : "maximum",
                                    side > 0 ? "exclusiveMinimum" : "exclusiveMaximum"};
@@ -82,22 +158,25 @@ Result<std::optional<std::int64_t>> SchemaReader::integer_bound(const object& sc
     if (!given->is_number() || !is_finite(*given)) return wrong(key_path, "expected a number");
     const bool exclusive =
         key == keys[1] || (flag != nullptr && flag->is_bool() && flag->get_bool());
-    std::int64_t whole = 0;
-    bool exact = true;
+    const double number = given->to_number<double>();
+    const double rounded = side > 0 ? std::ceil(number) : std::floor(number);
+    std::int64_t whole = side > 0 ? Limits::min() : Limits::max();
+    bool exact = false;
     if (given->is_int64()) {
       whole = given->get_int64();
-    } else {
-      const double number = given->to_number<double>();
-      if (side * number < -kMost) continue;
-      const double rounded = side > 0 ? std::ceil(number) : std::floor(number);
-      if (std::fabs(rounded) > kMost) return no_support(key_path, "a bound this large");
+      exact = true;
+    } else if (std::fabs(rounded) < kPast64Bits) {
       whole = static_cast<std::int64_t>(rounded);
       exact = rounded == number;
-    }
-    if (std::fabs(static_cast<double>(whole)) > kMost)
+    } else if (side * number > 0) {
       return no_support(key_path, "a bound this large");
-    if (exclusive && exact) whole += side;
-    if (!out || side * whole > side * *out) out = whole;
+    }
+    if (exclusive && exact) {
+      if (whole == (side > 0 ? Limits::max() : Limits::min()))
+        return no_support(key_path, "a bound this large");
+      whole += side;
+    }
+    if (!out || (side > 0 ? whole > *out : whole < *out)) out = whole;
   }
   return out;
 }
@@ -107,42 +186,72 @@ Result<Id> SchemaReader::read_string(const object& schema, const std::string& pa
   STRATA_ASSIGN(limits.min, count(schema, "minLength", 0, path));
   STRATA_ASSIGN(limits.max, count(schema, "maxLength", kUnbounded, path));
   if (limits.min > limits.max) return wrong(path, "minLength is above maxLength");
-  const value* const pattern = find_key(schema, "pattern");
-  const value* const format = find_key(schema, "format");
-  if (pattern != nullptr && format != nullptr)
-    return no_support(path + "/pattern", "pattern together with format");
-  if (pattern == nullptr && format == nullptr) {
-    if (limits.min == 0 && limits.max == kUnbounded) return json_.string();
-    return json_.quoted(builder_.repeat(json_.character(), limits.min, limits.max));
+  std::vector<std::pair<std::string, std::string_view>> regexes;
+  for (const char* const key : {"pattern", "format"}) {
+    for (const value& given : values_of(schema, key)) {
+      if (!given.is_string()) return wrong(fmt::format("{}/{}", path, key), "expected a string");
+      std::string regex(view(given.get_string()));
+      if (key == std::string_view("format")) {
+        const std::string name = std::exchange(regex, pattern_of_format(regex));
+        if (regex.empty() && !name.empty())
+          STRATA_TRY(leave_out(
+              path, key, fmt::format("the format {} is not supported", printable(name, 100))));
+        if (regex.empty()) continue;
+      }
+      regexes.emplace_back(std::move(regex), key);
+    }
   }
-  const std::string key_path = path + (pattern != nullptr ? "/pattern" : "/format");
-  const value& given = pattern != nullptr ? *pattern : *format;
-  if (!given.is_string()) return wrong(key_path, "expected a string");
-  std::string regex(view(given.get_string()));
-  if (format != nullptr) {
-    regex = pattern_of_format(regex);
-    if (regex.empty())
-      return no_support(key_path, fmt::format("the format {}", given.get_string()));
+  std::optional<Id> held;
+  for (const auto& [regex, key] : regexes) {
+    if (held) {
+      STRATA_TRY(leave_out(path, key,
+                           fmt::format("{} together with another pattern or format is "
+                                       "not supported",
+                                       key)));
+      continue;
+    }
+    STRATA_ASSIGN(held, read_pattern(regex, limits, key, path));
   }
-  STRATA_TRY(spend(regex.size() / kPatternBytes, path));
-  const std::string name = fmt::format("{}-{} {}", limits.min, limits.max, regex);
-  auto& patterns = json_.known_patterns();
-  if (const auto known = patterns.find(name); known != patterns.end()) return known->second;
-  STRATA_TRY(spend(regex.size(), path));
-  Result<Id> out = add_json_pattern(json_, regex, limits);
-  if (!out.ok()) return out.status().with_context(fmt::format("{}, {}", where_, key_path));
-  const RuleId rule = builder_.add_rule(fmt::format("{}, {}", where_, key_path));
-  builder_.define(rule, *out);
-  return patterns[name] = builder_.rule(rule);
+  if (held) return *held;
+  if (limits.min == 0 && limits.max == kUnbounded) return json_.string();
+  return json_.quoted(builder_.repeat(json_.character(), limits.min, limits.max));
+}
+
+Result<std::optional<Id>> SchemaReader::read_pattern(std::string_view regex, LengthLimits limits,
+                                                     std::string_view key, const Path& path) {
+  const Path key_path = fmt::format("{}/{}", path, key);
+  auto& known = json_.known_patterns();
+  const LengthLimits tries[] = {limits, {limits.min, kUnbounded}, {0, limits.max}, {0, kUnbounded}};
+  Status first;
+  for (const LengthLimits& each : tries) {
+    const std::string name = fmt::format("{}-{} {}", each.min, each.max, regex);
+    STRATA_TRY(spend(1 + regex.size() / kPatternBytes, path));
+    if (!known.contains(name)) {
+      STRATA_TRY(spend(regex.size(), path));
+      const Result<Id> made = add_json_pattern(json_, regex, each);
+      STRATA_TRY(check_room(path));
+      if (first.ok()) first = made.status();
+      if (made.status().code() == StatusCode::kUnsupported) continue;
+      if (!made.ok()) return made.status().with_context(fmt::format("{}, {}", where_, key_path));
+      const RuleId rule = builder_.add_rule(fmt::format("{}, {}", where_, key_path));
+      builder_.define(rule, *made);
+      known[name] = builder_.rule(rule);
+    }
+    if (each.min != limits.min) STRATA_TRY(leave_out(path, "minLength", first.message()));
+    if (each.max != limits.max) STRATA_TRY(leave_out(path, "maxLength", first.message()));
+    return std::optional(known[name]);
+  }
+  STRATA_TRY(leave_out(path, key, first.message()));
+  return std::optional<Id>();
 }
 
 Result<Id> SchemaReader::read_array(const object& schema, const Path& path, std::size_t nesting) {
-  if (const value* const unique = find_key(schema, "uniqueItems");
-      unique && *unique != value(false))
-    return no_support(path + "/uniqueItems", "this keyword");
   STRATA_ASSIGN(const std::uint32_t min, count(schema, "minItems", 0, path));
   STRATA_ASSIGN(const std::uint32_t max, count(schema, "maxItems", kUnbounded, path));
   if (min > max) return wrong(path, "minItems is above maxItems");
+  if (const value* const unique = find_key(schema, "uniqueItems");
+      unique != nullptr && *unique != value(false) && max > 1)
+    STRATA_TRY(leave_out(path, "uniqueItems", "this keyword is not supported"));
   const value* first_items = find_key(schema, "prefixItems");
   const value* items = find_key(schema, "items");
   std::string_view first_key = "prefixItems", key = "items";

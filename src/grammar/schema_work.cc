@@ -17,6 +17,23 @@ Status SchemaWork::spend(std::size_t steps) {
                             kMost);
 }
 
+void SchemaNotes::add(std::string note) {
+  if (known_.contains(note)) return;
+  if (notes_.size() == kMost) {
+    ++more_;
+    return;
+  }
+  known_.insert(note);
+  notes_.push_back(std::move(note));
+}
+
+std::vector<std::string> SchemaNotes::all() const {
+  std::vector<std::string> out = notes_;
+  if (more_ > 0)
+    out.push_back(fmt::format("answers are not held to {} more keywords of schemas", more_));
+  return out;
+}
+
 std::size_t copy_steps(const boost::json::object& object, std::size_t most) {
   std::size_t steps = 1;
   for (const auto& [key, value] : object) {

@@ -28,6 +28,7 @@ struct OutputFormat {
   boost::json::value schema;
   std::string grammar;  // GBNF
   std::string field;    // of the request, for errors
+  bool strict = false;  // nothing of the schema may be left out
 };
 
 // Priorities of requests. Background ones wait for all others.

@@ -194,7 +194,10 @@ std::optional<Refusal> read_format(Fields& fields, Generation& generation) {
   const json::value* schema =
       named == nullptr ? inner.value("schema") : named->if_contains("schema");
   if (schema == nullptr) return inner.wrong("json_schema", "has no schema");
-  return hold_to_schema(generation, *schema, kFormat);
+  const json::value* strict = named == nullptr ? nullptr : named->if_contains("strict");
+  STRATA_CHECK(hold_to_schema(generation, *schema, kFormat));
+  generation.format.strict = strict != nullptr && *strict == json::value(true);
+  return std::nullopt;
 }
 
 std::optional<Refusal> read_common(Fields& fields, const json::object& object, OpenAiRequest& out,

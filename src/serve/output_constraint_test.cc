@@ -235,8 +235,9 @@ TEST_F(OutputConstraint, HoldsRequiredCallsToTheStyleOfTheTemplate) {
 }
 
 TEST_F(OutputConstraint, ArgumentsAreObjectsWhateverTheSchemaSays) {
-  const auto tools = [](std::string_view parameters) {
-    return fmt::format(R"([{{"function": {{"name": "f", "parameters": {}}}}}])", parameters);
+  const auto tools = [](std::string_view parameters, std::string_view strict = "null") {
+    return fmt::format(R"([{{"function": {{"name": "f", "parameters": {}, "strict": {}}}}}])",
+                       parameters, strict);
   };
   for (const std::string_view style : {kHermesCalls, kLlamaCalls}) {
     use(style);
@@ -252,22 +253,29 @@ TEST_F(OutputConstraint, ArgumentsAreObjectsWhateverTheSchemaSays) {
   }
   for (const std::string_view style : {kHermesCalls, kLlamaCalls, kTaggedCalls}) {
     use(style);
-    const std::string none = tools(R"({"type": "string"})");
-    EXPECT_EQ(made(requiring(none)).status().http_status, 400);
-    EXPECT_EQ(made(requiring(none)).status().field, "tools");
-    EXPECT_EQ(way(asking(none), "x"), "free");
+    const std::string none = R"({"type": "string"})";
+    EXPECT_EQ(made(requiring(tools(none, "true"))).status().http_status, 400);
+    EXPECT_EQ(made(requiring(tools(none, "true"))).status().field, "tools");
+    EXPECT_TRUE(made(requiring(tools(none))).ok());
+    EXPECT_THAT(warnings_, ElementsAre(HasSubstr("the tool f, #: no object fits")));
+    EXPECT_TRUE(made(asking(tools(none))).ok());
     EXPECT_THAT(warnings_, ElementsAre(HasSubstr("the tool f, #: no object fits")));
   }
 }
 
-TEST_F(OutputConstraint, RefusesToRequireCallsThatCannotBeWritten) {
+TEST_F(OutputConstraint, RefusesStrictCallsThatCannotBeWritten) {
   use(kTaggedCalls);
-  const std::string tools = R"([{"function": {"name": "f", "parameters": {"type": "object",
-      "properties": {"a>b": {"type": "integer"}}, "required": ["a>b"]}}}])";
-  EXPECT_EQ(made(requiring(tools)).status().http_status, 400);
-  EXPECT_EQ(made(requiring(tools)).status().field, "tools");
-  EXPECT_EQ(way(asking(tools), "x"), "free");
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("the name of \"a>b\"")));
+  const auto tools = [](std::string_view strict) {
+    return fmt::format(R"([{{"function": {{"name": "f", "strict": {}, "parameters": {{
+        "type": "object", "properties": {{"a>b": {{"type": "null"}}}}, "required": ["a>b"]}}}}}}])",
+                       strict);
+  };
+  EXPECT_EQ(made(requiring(tools("true"))).status().http_status, 400);
+  EXPECT_EQ(made(requiring(tools("true"))).status().field, "tools");
+  for (const Generation& loose : {requiring(tools("false")), asking(tools("false"))}) {
+    EXPECT_TRUE(made(loose).ok());
+    EXPECT_THAT(warnings_, ElementsAre(HasSubstr("the name of \"a>b\"")));
+  }
 }
 
 TEST_F(OutputConstraint, HoldsBareValuesToTheTextsOfTheirList) {
@@ -300,10 +308,61 @@ TEST_F(OutputConstraint, LeavesCallsFreeToComeButNotFreeInForm) {
             "Sure. <tool_call>\n{\"name\": \"g\"...");
   EXPECT_THAT(way(free, "Sure. <tool_call>\n{\"name\": \"h\""), ::testing::Not(HasSubstr("\"h")));
   EXPECT_THAT(warnings_, IsEmpty());
-  const Generation odd = asking(R"([{"function": {"name": "odd", "parameters":
-      {"properties": {"a": {"pattern": "(?<=x)y"}}}}}])");
-  EXPECT_EQ(way(odd, "x"), "free");
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("the tool odd")));
+}
+
+TEST_F(OutputConstraint, LetsGoOnlyTheToolWhoseSchemaCannotBeHeld) {
+  const auto tools = [](std::string_view parameters, std::string_view strict = "false") {
+    return fmt::format(R"([{{"function": {{"name": "odd", "strict": {}, "parameters": {}}}}},
+        {{"function": {{"name": "f", "parameters": {{"properties": {{"n": {{"type": "integer"}}}},
+                        "required": ["n"], "additionalProperties": false}}}}}}])",
+                       strict, parameters);
+  };
+  const auto call = [](std::string_view name, std::string_view arguments) {
+    return fmt::format("<tool_call>\n{{\"name\": \"{}\", \"arguments\": {}}}\n</tool_call>", name,
+                       arguments);
+  };
+  use(kHermesCalls);
+  const std::string any = call("odd", R"({"x": [1]})"), good = call("f", R"({"n": 1})"),
+                    bad = call("f", R"({"n": "a"})");
+  for (const char* const odd :
+       {R"({"properties": {"a": {"not": {}}}})", R"({"type": "object", "minProperties": 2})",
+        R"({"properties": {"a": {"$ref": "#"}}, "required": ["a"]})"}) {
+    for (const bool required : {false, true}) {
+      const Generation loose = required ? requiring(tools(odd)) : asking(tools(odd));
+      EXPECT_EQ(way(loose, any), any + ".") << odd;
+      EXPECT_EQ(way(loose, good), good + ".") << odd;
+      EXPECT_NE(way(loose, bad), bad + ".") << odd;
+      EXPECT_THAT(warnings_, ElementsAre(HasSubstr("the tool odd are not held to its schema")));
+      const auto strict =
+          made(required ? requiring(tools(odd, "true")) : asking(tools(odd, "true")));
+      ASSERT_FALSE(strict.ok()) << odd;
+      EXPECT_EQ(strict.status().field, "tools");
+    }
+  }
+  const std::string pattern = R"x({"properties": {"a": {"type": "string", "pattern": "(?=x)"}}})x";
+  EXPECT_EQ(way(asking(tools(pattern)), call("odd", R"({"a": "b"})")),
+            call("odd", R"({"a": "b"})") + ".");
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("the tool odd, #/properties/a/pattern: answers")));
+  EXPECT_FALSE(made(asking(tools(pattern, "true"))).ok());
+  use(kTaggedCalls);
+  const std::string tagged =
+      "<tool_call>\n<function=odd>\n<parameter=x>\n1\n</parameter>\n</function>\n</tool_call>";
+  EXPECT_EQ(way(asking(tools(R"({"type": "object", "minProperties": 2})")), tagged), tagged + ".");
+}
+
+TEST_F(OutputConstraint, WarnsOfWhatAFormatIsNotHeldTo) {
+  use(kHermesCalls);
+  Generation generation = asking();
+  generation.format = {OutputFormat::Kind::kJsonSchema,
+                       json::parse(R"({"type": "string", "format": "path", "maxLength": 2})"),
+                       {},
+                       "response_format"};
+  EXPECT_EQ(way(generation, R"("ab")"), R"("ab".)");
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("the schema, #/format: answers are not held")));
+  generation.format.strict = true;
+  const auto strict = made(generation);
+  ASSERT_FALSE(strict.ok());
+  EXPECT_THAT(strict.status().message, HasSubstr("`response_format`: the schema, #/format"));
 }
 
 TEST_F(OutputConstraint, LetsNothingBehindCallsButCalls) {

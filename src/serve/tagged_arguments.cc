@@ -23,8 +23,10 @@ constexpr std::size_t kArgumentSteps = 8;  // of work, to plan the least argumen
 constexpr std::size_t kKindSteps = 4;      // of a KindReader, that are one of work
 
 bool has_keyword_of(const json::object& schema, KeywordUse use) {
-  return std::ranges::any_of(
-      schema, [&](const auto& member) { return use_of_keyword(view(member.key())) == use; });
+  return std::ranges::any_of(schema, [&](const auto& member) {
+    return use_of_keyword(view(member.key())) == use &&
+           !is_absent(view(member.key()), member.value());
+  });
 }
 
 bool lists_values(const json::object& schema) {

@@ -44,9 +44,9 @@ struct TaggedTool {
 Result<TaggedTool> tagged_tool(std::string_view name, const boost::json::value& parameters,
                                SchemaWork& work);
 
-// The text of the arguments.
+// The text of the arguments. What calls do not keep to is noted in `notes`, if there are any.
 Result<GrammarBuilder::Id> add_tagged_arguments(JsonText& text, std::string_view name,
                                                 const boost::json::value& parameters,
-                                                SchemaWork& work);
+                                                SchemaWork& work, SchemaNotes* notes = nullptr);
 
 }  // namespace strata::serve

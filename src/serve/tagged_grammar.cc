@@ -37,9 +37,9 @@ CharClass starts_of(unsigned kinds) {
 class TaggedWriter {
  public:
   TaggedWriter(JsonText& text, std::string_view name, const json::value& parameters,
-               SchemaWork& work)
+               SchemaWork& work, SchemaNotes* notes)
       : builder_(text.builder()),
-        reader_(text, parameters, fmt::format("the tool {}", name), work) {}
+        reader_(text, parameters, fmt::format("the tool {}", name), work, notes) {}
 
   Result<Id> add(const TaggedTool& tool);
 
@@ -120,9 +120,12 @@ Id TaggedWriter::free_text(unsigned no_json) {
 }  // namespace
 
 Result<Id> add_tagged_arguments(JsonText& text, std::string_view name,
-                                const json::value& parameters, SchemaWork& work) {
+                                const json::value& parameters, SchemaWork& work,
+                                SchemaNotes* notes) {
   STRATA_ASSIGN(const TaggedTool tool, tagged_tool(name, parameters, work));
-  return TaggedWriter(text, name, parameters, work).add(tool);
+  if (notes != nullptr)
+    for (const std::string& each : tool.notes) notes->add(each);
+  return TaggedWriter(text, name, parameters, work, notes).add(tool);
 }
 
 }  // namespace strata::serve

@@ -23,14 +23,15 @@ std::optional<Refusal> check_tool_schemas(Fields& fields) {
   GrammarBuilder builder;
   JsonText text(builder);
   SchemaWork work;
+  SchemaNotes notes;  // to read on behind what cannot be held
   const json::array& list = tools->get_array();
   for (std::size_t i = 0; i < list.size(); ++i) {
     const json::object* const function = member_object(list[i], "function");
     const json::value* const schema =
         function == nullptr ? nullptr : function->if_contains("parameters");
     if (schema == nullptr || !schema->is_object()) continue;
-    const auto read =
-        add_json_schema(text, *schema, fmt::format("tools[{}].function.parameters", i), work);
+    const auto read = add_json_schema(
+        text, *schema, fmt::format("tools[{}].function.parameters", i), work, &notes);
     const StatusCode code = read.status().code();
     if (code == StatusCode::kInvalidArgument || code == StatusCode::kResourceExhausted)
       return wrong_field("tools", read.status());

@@ -31,6 +31,7 @@ constexpr auto kKeywords = std::to_array<Named>({
     {"format", JsonKinds::kString},
     {"minimum", JsonKinds::kNumber},
     {"maximum", JsonKinds::kNumber},
+    {"multipleOf", JsonKinds::kNumber},
     {"exclusiveMinimum", JsonKinds::kNumber},
     {"exclusiveMaximum", JsonKinds::kNumber},
     {"properties", JsonKinds::kObject},
@@ -39,6 +40,7 @@ constexpr auto kKeywords = std::to_array<Named>({
     {"minProperties", JsonKinds::kObject},
     {"maxProperties", JsonKinds::kObject},
     {"propertyNames", JsonKinds::kObject},
+    {"patternProperties", JsonKinds::kObject},
     {"items", JsonKinds::kArray},
     {"prefixItems", JsonKinds::kArray},
     {"additionalItems", JsonKinds::kArray},
@@ -131,6 +133,7 @@ unsigned KindReader::read(const json::object& fields, int nesting) {
   bool says = false;
   for (const auto& [key, value] : fields) {
     const std::string_view name(key);
+    if (value.is_null() && name != "const") continue;  // as if it were not there
     if (value.is_array() && !may_go(nesting, value.get_array().size())) return JsonKinds::kAny;
     const bool one_of = name == "anyOf" || name == "oneOf";
     says = says || one_of || name == "type" || name == "enum" || name == "const" ||

@@ -329,7 +329,7 @@ class Answers(Dialect):
             self.refused(CHAT, {"messages": HELLO, "grammar": grammar})
         for schema in ({"properties": {"foo": "bar"}}, {"type": "nothing"}, 5,
                        {"type": "string", "pattern": "(" * 5000},
-                       {"type": "string", "pattern": "(?<=x)y"}):
+                       {"type": "string", "pattern": "a{3,2}"}, {"not": {}}):
             form = {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}}
             self.refused(CHAT, {"messages": HELLO, "response_format": form})
 
@@ -412,14 +412,28 @@ class Tools(Dialect):
             self.assertIn(arguments["city"], ("Paris", "Rome"))
             self.assertIn(arguments["days"], range(1, 10))
 
-    def test_schemas_that_cannot_be_held_leave_calls_free_and_say_so(self):
-        odd = {"type": "function", "function": {"name": "odd", "parameters": {
-            "type": "object", "properties": {"a": {"type": "string", "pattern": "(?<=x)y"}}}}}
-        body = self.chat(tools=[odd])
-        self.assertIn("odd", body["warnings"][0])
-        error = self.refused(CHAT, {"messages": HELLO, "tools": [odd], "tool_choice": "required"})
-        self.assertEqual(error["param"], "tools")
-        self.assertIn("odd", error["message"])
+    def test_schemas_that_cannot_be_held_say_so_unless_they_are_strict(self):
+        def tools(strict, **schema):
+            return [{"type": "function", "function": {"name": "odd", "strict": strict,
+                "parameters": {"type": "object", "properties": {"a": schema}}}}]
+        for schema, warning in (
+                ({"type": "string", "pattern": "(?<=x)y"}, "#/properties/a/pattern"),
+                ({"not": {}}, "the tool odd are not held to its schema")):
+            for choice in ("auto", "required"):
+                body = self.chat(tools=tools(False, **schema), tool_choice=choice)
+                self.assertEqual(len(body["warnings"]), 1)
+                self.assertIn(warning, body["warnings"][0])
+                error = self.refused(CHAT, {"messages": HELLO, "tools": tools(True, **schema),
+                                            "tool_choice": choice})
+                self.assertEqual(error["param"], "tools")
+                self.assertIn("odd, #/properties/a/", error["message"])
+        form = {"schema": {"type": "string", "format": "path"}}
+        body = self.chat(response_format={"type": "json_schema", "json_schema": form})
+        self.assertIn("#/format", body["warnings"][0])
+        form["strict"] = True
+        error = self.refused(CHAT, {"messages": HELLO, "response_format": {
+            "type": "json_schema", "json_schema": form}})
+        self.assertIn("`response_format`: the schema, #/format", error["message"])
 
     def test_a_broken_call_is_one_error_and_the_next_request_works(self):
         broken = '<tool_call>\n{"name": "weather", "arguments": {"city": ]}}\n</tool_call>'
