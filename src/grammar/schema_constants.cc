@@ -36,6 +36,10 @@ Result<Id> SchemaReader::read_constants(const object& schema, const std::string&
   if (listed != nullptr && !listed->is_array()) return wrong(path + "/enum", "expected a list");
   const std::span<const value> values =
       constant != nullptr ? std::span(constant, 1) : std::span(listed->get_array());
+  const std::size_t looked_at = 1 + types.size() + schema.size() +
+                                values_of(schema, "multipleOf").size() +
+                                values_of(schema, "format").size();
+  STRATA_TRY(spend(values.size() * looked_at, path));
   std::vector<Id> ways;
   std::optional<Grammar> texts;
   for (const value& v : values) {

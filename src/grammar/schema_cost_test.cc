@@ -3,6 +3,7 @@
 
 #include <boost/json.hpp>
 #include <chrono>
+#include <functional>
 #include <utility>
 
 #include "base/utf8.h"
@@ -169,6 +170,32 @@ TEST(SchemaCost, CopiesCountWithTheirTexts) {
     ways.push_back(json::object{{"$ref", "#/$defs/l"}, {"minLength", i}});
   const json::value schema{{"anyOf", ways}, {"$defs", json::object{{"l", large}}}};
   EXPECT_EQ(cost_of(schema).status.code(), StatusCode::kResourceExhausted);
+}
+
+// What is joined may be copied, and nest deeper, with every part.
+TEST(SchemaCost, PartsThatGrowEachOtherAreRefusedBeforeTheyAreMany) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto all_of = [](int count, const std::function<json::object(int)>& part) {
+    json::array parts;
+    for (int i = 0; i < count; ++i) parts.push_back(part(i));
+    return cost_of(json::object{{"allOf", parts}}).status.code();
+  };
+  const auto deeper = [](int i) {
+    return json::object{{"items", json::object{{"examples", json::array{i}}}}};
+  };
+  const auto patterns = [](int i) { return json::object{{"pattern", std::to_string(i)}}; };
+  const auto types = [](int i) {
+    json::array list;
+    for (int k = 0; k < 60'000; ++k) list.push_back(i == 0 ? "null" : "string");
+    return json::object{{"type", list}};
+  };
+  EXPECT_EQ(all_of(40'000, deeper), StatusCode::kResourceExhausted);
+  EXPECT_EQ(all_of(30'000, patterns), StatusCode::kResourceExhausted);
+  EXPECT_EQ(all_of(2, types), StatusCode::kResourceExhausted);
+  json::object listed{{"enum", json::array(60'000, json::object())}};
+  for (int i = 0; i < 60'000; ++i) listed["k" + std::to_string(i)] = 1;
+  EXPECT_EQ(cost_of(listed).status.code(), StatusCode::kResourceExhausted);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 TEST(SchemaCost, SchemasOfManyPartsAreRead) {

@@ -27,6 +27,11 @@ void SchemaNotes::add(std::string note) {
   notes_.push_back(std::move(note));
 }
 
+void SchemaNotes::add(const SchemaNotes& others) {
+  for (const std::string& note : others.notes_) add(note);
+  more_ += others.more_;
+}
+
 std::vector<std::string> SchemaNotes::all() const {
   std::vector<std::string> out = notes_;
   if (more_ > 0)

@@ -37,6 +37,7 @@ class SchemaNotes {
 
   bool strict() const { return strict_; }
   void add(std::string note);
+  void add(const SchemaNotes& others);
   std::vector<std::string> all() const;
 
  private:

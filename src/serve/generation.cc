@@ -142,7 +142,9 @@ ChatInputs inputs_of(const ServedModel& model, const Generation& generation) {
   return inputs;
 }
 
-Answer<Prepared> prepared_of(const ServedModel& model, Generation generation) {
+// `first`: of several prompts, which differ in nothing else; null: this is it.
+Answer<Prepared> prepared_of(const ServedModel& model, Generation generation,
+                             const Prepared* first) {
   STRATA_ASSIGN(Prompt prompt, prompt_of(model, generation));
   const std::int32_t context = model.engine().context();
   if (prompt.tokens.empty()) return wrong_field(prompt_field(generation), "is empty");
@@ -157,8 +159,12 @@ Answer<Prepared> prepared_of(const ServedModel& model, Generation generation) {
       !model.chat()->supports_thinking())
     out.warnings.push_back(fmt::format("`{}`: the model's chat template knows no thinking",
                                        generation.thinking_field));
-  STRATA_ASSIGN(request.constraint,
-                constraint_of(model, generation, prompt.starts_thinking, out.warnings));
+  if (first != nullptr) {
+    request.constraint = first->request.constraint;
+  } else {
+    STRATA_ASSIGN(request.constraint,
+                  constraint_of(model, generation, prompt.starts_thinking, out.warnings));
+  }
   request.max_tokens = generation.max_tokens;
   request.choices = generation.choices;
   if (!generation.ignore_end) request.stop_tokens = model.end_tokens();
@@ -253,7 +259,8 @@ Answer<std::vector<Prepared>> prepare(const ServedModel& model,
   std::vector<Prepared> out;
   std::int64_t echoed = 0;
   for (const Generation& generation : generations) {
-    STRATA_ASSIGN(Prepared one, prepared_of(model, generation));
+    const Prepared* const first = out.empty() ? nullptr : &out.front();
+    STRATA_ASSIGN(Prepared one, prepared_of(model, generation, first));
     const std::int64_t times = generation.prompt_logprobs ? generation.top_logprobs + 1 : 1;
     echoed += std::ssize(one.reported_prompt) * generation.choices * times;
     if (echoed > kMostEchoed)

@@ -174,14 +174,11 @@ std::optional<Refusal> settle(Wanted& wanted, const std::set<std::string_view>& 
   JsonText text(builder);
   SchemaWork work;
   SchemaNotes all;
-  const auto tell = [&](const SchemaNotes& notes) {
-    for (std::string& each : notes.all()) all.add(std::move(each));
-  };
   if (wanted.tools)
     for (ToolGrammar::Call& call : wanted.tools->calls) {
       SchemaNotes notes(strict.contains(call.name));
       const Status read = add_call(text, call, wanted.tools->tagged, work, &notes).status();
-      tell(notes);
+      all.add(notes);
       if (read.ok()) continue;
       if (work.is_over() || !builder.status().ok()) return wrong_field("tools", read);
       STRATA_CHECK(let_go(call, read, strict, warnings));
@@ -190,7 +187,7 @@ std::optional<Refusal> settle(Wanted& wanted, const std::set<std::string_view>& 
     SchemaNotes notes(wanted.format.strict);
     const auto read = add_format(text, wanted.format, work, &notes);
     if (!read.ok()) return wrong_field(wanted.format.field, read.status());
-    tell(notes);
+    all.add(notes);
   }
   for (const std::string& each : all.all()) warnings.push_back(printable(each));
   return std::nullopt;

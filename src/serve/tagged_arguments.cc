@@ -129,7 +129,8 @@ bool ToolPlanner::leave_out(std::string_view key, bool required, std::string_vie
 // Nothing where a call so cannot be written.
 Result<std::optional<TaggedArguments>> ToolPlanner::way(const json::object& schema) {
   STRATA_TRY(document_.check_keywords(schema, "#"));
-  for (const char* key : {"propertyNames", "minProperties", "maxProperties", "enum", "const"})
+  for (const char* key :
+       {"propertyNames", "patternProperties", "minProperties", "maxProperties", "enum", "const"})
     if (find_key(schema, key) != nullptr)
       return document_.no_support(fmt::format("#/{}", key), "this keyword for all arguments");
   STRATA_ASSIGN(const std::vector<std::string> required, document_.required_names(schema, "#"));
