@@ -90,7 +90,7 @@ def serve_lines(name, result):
 
 def soak_line(name, result):
     counts = result["counts"]
-    cells = [name, f"{result['minutes']:.0f}", *(counts[key] for key in SOAK_COUNTS),
+    cells = [name, f"{result['minutes']:.0f}", *(counts.get(key, 0) for key in SOAK_COUNTS),
              f"{100 * result['memory']['growth']:+.2f} %"]
     return "| " + " | ".join(map(cell, cells)) + " |\n"
 

@@ -292,10 +292,10 @@ def identity(program, model):
     return {key: said[key] for key in ("strata", "machine", "model")}
 
 
-def record(soak, options):
+def record(soak, options, who):
     """What bench/results keeps."""
     growth, before, last = soak.growth()
-    return {"kind": "soak", **identity(options.program, options.models[0]),
+    return {"kind": "soak", **who,
             "date": datetime.date.today().isoformat(), "minutes": options.minutes,
             "counts": dict(sorted(soak.counts.items())),
             "memory": {"growth": growth, "before_bytes": before, "last_bytes": last}}
@@ -319,7 +319,9 @@ def main(words):
             "--context", "2048", *options.serve_args.split()]
     server = soak = None
     try:
-        server = Server(os.path.abspath(options.program), options.models[:2], more)
+        program = os.path.abspath(options.program)
+        who = options.json and identity(program, options.models[0].split("=", 1)[-1])
+        server = Server(program, options.models[:2], more)
         soak = Soak(server, options)
         soak.learn()
         soak.run()
@@ -338,7 +340,7 @@ def main(words):
             raise Fault(f"the server ended with {code}")
         if options.json:
             pathlib.Path(options.json).write_text(
-                json.dumps(record(soak, options), indent=1) + "\n", encoding="utf-8")
+                json.dumps(record(soak, options, who), indent=1) + "\n", encoding="utf-8")
     except Fault as fault:
         print(f"soak: {fault}", file=sys.stderr)
         return 1

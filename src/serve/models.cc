@@ -334,15 +334,15 @@ void Models::loop() {
 Bytes Models::planned() const {
   Bytes planned = 0;
   for (const auto& entry : entries_)
-    if (entry->model) planned += entry->model->memory();
+    if (entry->model) planned += entry->model->memory() + entry->texts;
   return planned;
 }
 
-// What the next plan counts as the program's: what it was without models and requests, and what is
+// What a plan counts as the program's: what it was without models and requests, and what is
 // resident beyond all that is planned, for the models and for requests.
-Bytes Models::program_now() const {
-  const Bytes expected = program_ + planned() + Reserve(budget_).requests();
-  return program_ + std::max(options_.resident(), expected) - expected;
+Bytes Models::program_at(Bytes resident, Bytes planned) const {
+  const Bytes expected = program_ + planned + Reserve(budget_).requests();
+  return program_ + std::max(resident, expected) - expected;
 }
 
 // Of the models that are ready and that `allowed` holds for; null: there is none.
@@ -356,15 +356,23 @@ Models::Entry* Models::least_recently_used(bool (*allowed)(const Entry&)) {
 }
 
 Result<std::unique_ptr<ServedModel>> Models::try_loading(std::unique_lock<std::mutex>& lock,
-                                                         const Entry& entry) {
+                                                         Entry& entry) {
   EngineOptions options = options_.engine;
   const Bytes others = planned();
   options.memory = budget_ > others ? budget_ - others : 1;
-  if (options_.resident) options.program = [bytes = program_now()] { return bytes; };
   lock.unlock();
+  const auto texts = std::make_shared<Bytes>(0);
+  if (options_.resident) {
+    const Bytes before = options_.resident();
+    options.program = [this, texts, before, program = program_at(before, others)] {
+      *texts = std::max(options_.resident(), before) - before;
+      return program + *texts;
+    };
+  }
   auto loaded = ServedModel::load(entry.file, options, Reserve(budget_), options_.sampling,
                                   [this](Bytes, Bytes) { return !stop_; });
   lock.lock();
+  entry.texts = *texts;
   return loaded;
 }
 

@@ -116,6 +116,7 @@ class Models {
     ModelFile file;
     ModelState state = ModelState::kUnloaded;
     std::shared_ptr<ServedModel> model;
+    Bytes texts = 0;  // what its vocabulary and metadata took when it was loaded
     std::int32_t users = 0;
     Clock::time_point last_used;
     KeepAlive keep_alive{0};
@@ -145,7 +146,7 @@ class Models {
   void stop_yielding(std::unique_lock<std::mutex>& lock);
   Clock::time_point next_expiry() const;
   Result<std::unique_ptr<ServedModel>> try_loading(std::unique_lock<std::mutex>& lock,
-                                                   const Entry& entry);
+                                                   Entry& entry);
   void load_now(std::unique_lock<std::mutex>& lock, Entry& entry);
   void unload_now(std::unique_lock<std::mutex>& lock, Entry& entry);
   static bool is_idle(const Entry& entry) { return entry.users == 0; }
@@ -153,7 +154,7 @@ class Models {
   Entry* least_recently_used(bool (*allowed)(const Entry&));
   Status fits_alone(std::unique_lock<std::mutex>& lock, const Entry& entry);
   Bytes planned() const;
-  Bytes program_now() const;
+  Bytes program_at(Bytes resident, Bytes planned) const;
   void wait_for_room(std::unique_lock<std::mutex>& lock, Entry& entry);
   void forget(Entry& entry);
   void finish_loading(std::unique_lock<std::mutex>& lock, Entry& entry,

@@ -216,6 +216,24 @@ TEST_F(ModelsTest, ComeAgainAsTheyWereWhateverRequestsHold) {
   ASSERT_TRUE(eventually(gone));
   resident = 101 * kMiB + requests;
   EXPECT_EQ(program(), first + kMiB) << "nobody else counts what is beyond";
+  ASSERT_TRUE(eventually(gone));
+}
+
+TEST_F(ModelsTest, CountTheirVocabulariesForThoseThatComeLater) {
+  std::atomic<Bytes> resident{100 * kMiB};
+  ModelsOptions some = options();
+  std::atomic<bool> grows{false};
+  some.resident = [&] { return resident += grows ? 3 * kMiB : 0; };
+  Models models(some);
+  grows = true;
+  const auto alpha = acquire(models, "alpha");
+  grows = false;
+  ASSERT_TRUE(alpha.ok());
+  const auto plan_of = [](const auto& lease) { return (*lease)->model().engine().plan(); };
+  EXPECT_GE(plan_of(alpha).program, 103 * kMiB);
+  const auto beta = acquire(models, "beta");
+  ASSERT_TRUE(beta.ok()) << beta.status().message;
+  EXPECT_EQ(plan_of(beta).budget, some.engine.memory - (*alpha)->model().memory() - 3 * kMiB);
 }
 
 TEST_F(ModelsTest, GoOnDemandBehindTheirLastRequest) {
