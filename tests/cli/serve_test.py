@@ -298,7 +298,7 @@ class SeveralModels(unittest.TestCase):
 @needs(REFERENCE)
 class Life(unittest.TestCase):
     def test_sigterm_lets_requests_end(self):
-        with Server(TINY, *options(4096)) as server:
+        with Server(TINY, *options(4096), "--grace", 300) as server:
             connection, response = server.open("POST", COMPLETIONS, json.dumps(ENDLESS))
             first = response.readline()
             code = server.stop()
